@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from svmp.recommend.factor_model import Person, Top
     from svmp.recommend.files import lock
     from svmp.recommend.fold import Explanation
+    from svmp.recommend.item_table import ItemTable
     from svmp.recommend.loading import load
     from svmp.recommend.rating import RatingModel
 
@@ -22,6 +23,7 @@ __all__ = [
     "Evaluation",
     "EventModel",
     "Explanation",
+    "ItemTable",
     "Person",
     "RatingModel",
     "Top",
@@ -35,6 +37,7 @@ _MODULES = {
     "Evaluation": "evaluation",
     "EventModel": "events",
     "Explanation": "fold",
+    "ItemTable": "item_table",
     "Person": "factor_model",
     "RatingModel": "rating",
     "Top": "factor_model",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, Self
@@ -186,6 +186,11 @@ class FactorModel(BaseEstimator, ABC):
         exclude: Any = None,
         explore: Explore = None,
         width: float | None = None,
+        items: Any = None,
+        where: Mapping[str, Any] | None = None,
+        boost: Mapping[str, Any] | None = None,
+        quota: Mapping[str, Any] | None = None,
+        diversity: float = 0.0,
         unknown: str = "error",
         seed: Seed = None,
         progress: bool | None = None,
@@ -210,6 +215,22 @@ class FactorModel(BaseEstimator, ABC):
         width
             By default 1, but 0.5 for "thompson" on events: with the full standard deviations, lists
             lose more relevant items than exploring is worth.
+        items
+            What is known about the items, for the next three: an `ItemTable`, or the path of a CSV
+            or Parquet file, a data frame or a dict of columns, one of them of ids.
+        where
+            Conditions on the columns of `items` that a recommended item fulfils: by column a value,
+            a list of which it has one, or a dict of "min", "max" and "not".
+        boost
+            Points that are added to scores before ranking: by column of numbers the points for each
+            unit, or by column a dict of points by value. The scores returned are without them.
+        quota
+            How many items of a list may have the same value: by column a number for every value, or
+            a dict of numbers by value.
+        diversity
+            Points that the score of an item loses in the ranking if one just like it is before it
+            in the list, and in proportion if less similar: maximal marginal relevance, by the
+            similarity of `similar_items`.
         unknown
             How to treat users that are not in the model: "error"; "prior", as without any data; or
             "skip": they are left out, and `skipped` of the result has their ids.
@@ -225,7 +246,8 @@ class FactorModel(BaseEstimator, ABC):
             Items, expected scores and their standard deviations.
         """
         self._check_fitted()
-        rules = Rules(exclude_seen, candidates, exclude, explore, width, seed)
+        of_items = items, where, boost, quota, diversity
+        rules = Rules(exclude_seen, candidates, exclude, explore, width, seed, *of_items)
         asked = self._asked(users, unknown, n, rules)
         found = np.empty((len(asked.keys), asked.ranking.n), np.int64)
         stds, raw = np.empty((2, *found.shape), np.float32)
@@ -248,6 +270,11 @@ class FactorModel(BaseEstimator, ABC):
         exclude: Any = None,
         explore: Explore = None,
         width: float | None = None,
+        items: Any = None,
+        where: Mapping[str, Any] | None = None,
+        boost: Mapping[str, Any] | None = None,
+        quota: Mapping[str, Any] | None = None,
+        diversity: float = 0.0,
         unknown: str = "error",
         seed: Seed = None,
         progress: bool | None = None,
@@ -266,8 +293,8 @@ class FactorModel(BaseEstimator, ABC):
             Number of items of each user; users for whom there are fewer have fewer rows.
         users
             Ids; by default all users of the model, in its order.
-        exclude_seen, candidates, exclude, explore, width, unknown, seed, progress
-            As for `recommend`.
+        exclude_seen, candidates, exclude, explore, width, items, where, boost, quota, diversity
+            As for `recommend`, and so are `unknown`, `seed` and `progress`.
 
         Returns
         -------
@@ -286,7 +313,8 @@ class FactorModel(BaseEstimator, ABC):
         target = check_file(path)
         if users is not None and (isinstance(users, Person) or np.ndim(users) == 0):
             raise ModelError("users must be a list of ids; for a single user see recommend")
-        rules = Rules(exclude_seen, candidates, exclude, explore, width, seed)
+        of_items = items, where, boost, quota, diversity
+        rules = Rules(exclude_seen, candidates, exclude, explore, width, seed, *of_items)
         asked = self._asked(users, unknown, n, rules)
         blocks = self._blocks(asked, progress)
         counts = write_blocks(target, asked.ids, self.items_.ids, blocks, self._on_scale)
@@ -527,12 +555,16 @@ class FactorModel(BaseEstimator, ABC):
         self._check_fitted()
         check_whole("n", n, 0)
         key = int(known.keys(one)[0])
+        places, similarity, stds = self._similarity(known, others).most(key, n)
+        return Top(known.ids[places], similarity, stds)
+
+    def _similarity(self, known: EntityTable, others: EntityTable) -> Similarity:
+        """Return similarities of users, or of items, which are cached."""
         kept: dict[str, Similarity] = self.__dict__.setdefault("_likeness", {})
         found = kept.get(known.what)
         if found is None or found.side is not known.side or found.others is not others.side:
             found = kept[known.what] = Similarity.of(known.side, others.side)
-        places, similarity, stds = found.most(key, n)
-        return Top(known.ids[places], similarity, stds)
+        return found
 
     def _pair_scores(self, users: Side, items: Side) -> tuple[Floats, Floats]:
         """Return expected scores of pairs, before they are clipped, and standard deviations."""

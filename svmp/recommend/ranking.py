@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from svmp.errors import ModelError, called
 from svmp.inference.running.seeds import Seed
 from svmp.recommend.estimator import check_number, check_whole
+from svmp.recommend.item_table import ItemTable
+from svmp.recommend.picking import Picker, Quotas
 from svmp.recommend.side import Floats, Keys, Side, score
 from svmp.recommend.top import BLOCK, CELLS, Explore, best
 
@@ -28,6 +30,20 @@ class Rules(NamedTuple):
     explore: Explore = None
     width: float | None = None
     seed: Seed = None
+    items: Any = None
+    where: Mapping[str, Any] | None = None
+    boost: Mapping[str, Any] | None = None
+    quota: Mapping[str, Any] | None = None
+    diversity: float = 0.0
+
+    def table(self) -> ItemTable:
+        """Return the table of items; raise if there is none."""
+        if self.items is None:
+            raise ModelError(
+                f"{called('where')}, {called('boost')} and {called('quota')} need "
+                f"{called('items')}: a table with a row for each item"
+            )
+        return self.items if isinstance(self.items, ItemTable) else ItemTable(self.items)
 
 
 class Lists(NamedTuple):
@@ -81,6 +97,10 @@ class Ranking:
         Whether users do not get items that they have rated.
     own
         Places among the items that each user alone may get; None if there are no such lists.
+    boost
+        What is added to the score of each item; None for nothing.
+    picker
+        Picks lists with quotas and diversity; None without these.
     """
 
     model: FactorModel
@@ -90,6 +110,8 @@ class Ranking:
     scores: Callable[[int, Side], Floats]
     exclude_seen: bool
     own: Lists | None
+    boost: Floats | None = None
+    picker: Picker | None = None
 
     @classmethod
     def of(cls, model: FactorModel, n: int, rules: Rules, kept: NDArray[np.bool_]) -> Ranking:
@@ -100,12 +122,17 @@ class Ranking:
             raise ModelError(f"explore must be None, 'thompson' or 'ucb', not {explore!r:.60}")
         width = model.WIDTHS.get(str(explore), 1.0) if rules.width is None else rules.width
         check_number("width", width, 0)
+        check_number("diversity", rules.diversity, 0)
+        if rules.where or rules.boost or rules.quota:  # read it once
+            rules = rules._replace(items=rules.table())
         lists = lists_of(rules.candidates, model, kept)
         keys = _allowed(model, rules, lists)
         items = model._ranked() if keys is None else model._ranked().at(keys)
         own = lists if lists is None or keys is None else lists.among(_places(model, keys))
         scores = model._scorer(items, explore, width, rules.seed)
-        return cls(model, min(n, len(items)), keys, items, scores, rules.exclude_seen, own)
+        boost, picker = _boost(model, rules, keys), _picker(model, rules, keys)
+        n = min(n, len(items))
+        return cls(model, n, keys, items, scores, rules.exclude_seen, own, boost, picker)
 
     @property
     def size(self) -> int:
@@ -119,6 +146,8 @@ class Ranking:
         """
         rows = slice(start, start + len(users))
         scores = self.scores(start // self.size, users)
+        if self.boost is not None:
+            scores = scores + self.boost
         if self.own is not None:
             keep_only(scores, self.own.at(rows))
         if not self.exclude_seen:
@@ -126,7 +155,10 @@ class Ranking:
         elif self.keys is not None:
             seen = seen.among(_places(self.model, self.keys))
         places = np.full((len(users), self.n), -1, np.int64)
-        best(scores, self.n, *seen, places)
+        if self.picker is None:
+            best(scores, self.n, *seen, places)
+        else:
+            self.picker.pick(scores, self.n, *seen, places)
         raw, stds = self._scored(users, places)
         if self.keys is not None:
             places = np.where(places < 0, -1, self.keys[places])
@@ -186,7 +218,7 @@ def is_by_user(candidates: Any) -> bool:
 
 def _allowed(model: FactorModel, rules: Rules, lists: Lists | None) -> Keys | None:
     """Return the keys of the items that anybody may get, or None for all."""
-    if rules.candidates is None and rules.exclude is None:
+    if rules.candidates is None and rules.exclude is None and not rules.where:
         return None
     if lists is not None:
         some = np.unique(lists.items)
@@ -196,7 +228,30 @@ def _allowed(model: FactorModel, rules: Rules, lists: Lists | None) -> Keys | No
         some = np.arange(len(model.items_))
     if rules.exclude is not None:
         some = np.setdiff1d(some, model.items_.keys(rules.exclude, "prior"))
+    if rules.where:
+        some = some[rules.table().matches(model.items_.ids, rules.where)[some]]
     return some
+
+
+def _boost(model: FactorModel, rules: Rules, keys: Keys | None) -> Floats | None:
+    """Return what is added to the scores of some items, or of all."""
+    if not rules.boost:
+        return None
+    points = rules.table().boosts(model.items_.ids, rules.boost)
+    return points if keys is None else points[keys]
+
+
+def _picker(model: FactorModel, rules: Rules, keys: Keys | None) -> Picker | None:
+    """Return what picks among some items, or all; None without quotas and diversity."""
+    if not rules.quota and not rules.diversity:
+        return None
+    unit = model._similarity(model.items_, model.users_).unit
+    codes, limits = np.full((len(unit), 1), -1, np.int32), np.zeros(1, np.int64)
+    if rules.quota:
+        codes, limits = rules.table().quotas(model.items_.ids, rules.quota)
+    if keys is not None:
+        codes, unit = codes[keys], unit[keys]
+    return Picker(Quotas(codes, limits), np.ascontiguousarray(unit), rules.diversity)
 
 
 def _places(model: FactorModel, keys: Keys) -> Keys:

@@ -245,12 +245,7 @@ class RatingModel(StreamingModel):
         self._check_fitted()
         with self._all_or_nothing():
             ratings = self.read(data, self._text_ids(data))
-            off = off_scale(ratings.rating, self.range_)
-            if off is not None:
-                who, what = ratings.user_ids[ratings.user[off]], ratings.item_ids[ratings.item[off]]
-                raise RatingsError(
-                    f"user {who!s:.60}, item {what!s:.60}: {self._off(ratings.rating[off])}"
-                )
+            self._check_scale(ratings, self.range_)
             state = update_ratings(
                 RatingState(self.users_, self.items_, self.history_, self.noise_),
                 ratings,
@@ -286,9 +281,6 @@ class RatingModel(StreamingModel):
         values = np.atleast_1d(np.asarray([] if ratings is None else ratings, np.float64))
         if values.shape != keys.shape or not np.isfinite(values).all():
             raise ModelError("fold_in needs a finite rating for each item")
-        off = off_scale(values, self.range_)
-        if off is not None:
-            raise ModelError(f"fold_in: {self._off(values[off])}")
         known = keys >= 0
         if len(np.unique(keys[known])) < known.sum():
             raise ModelError("fold_in has two ratings of one item")
@@ -345,23 +337,24 @@ class RatingModel(StreamingModel):
 
     def read(self, data: Any, text_ids: Collection[str] = ()) -> Ratings:
         """Read data into a table of ratings, in the same way as `fit`."""
-        return read_ratings(
+        ratings = read_ratings(
             data,
             columns=self.columns,
             duplicates=self.duplicates,
             range=self.range,
             text_ids=text_ids,
         )
+        if self.range is not None:
+            self._check_scale(ratings, self.range)
+        return ratings
 
-    def _off(self, rating: float) -> str:
-        """Return that a rating is outside the range of the model, in words."""
-        low, high = self.range_
-        wide = min(low, rating), max(high, rating)
-        valid = argument("range", "({:g}, {:g})".format(*wide), "{:g},{:g}".format(*wide))
-        return (
-            f"the rating {rating:g} is not between {low:g} and {high:g}, the range of the ratings "
-            f"of this model; if it is valid, fit the model with {valid}"
-        )
+    def _check_scale(self, ratings: Ratings, span: tuple[float, float]) -> None:
+        """Raise if a rating is outside a range."""
+        off = off_scale(ratings.rating, span)
+        if off is not None:
+            who, what = ratings.user_ids[ratings.user[off]], ratings.item_ids[ratings.item[off]]
+            said = beyond(float(ratings.rating[off]), span)
+            raise RatingsError(f"user {who!s:.60}, item {what!s:.60}: {said}")
 
     def _held_out(self, count: int) -> NDArray[np.bool_]:
         """Choose the held-out ratings at random."""
@@ -442,7 +435,19 @@ class RatingModel(StreamingModel):
 
 def off_scale(ratings: NDArray[Any], span: tuple[float, float]) -> int | None:
     """Return the place of the first rating that is not within a range; None if all are."""
-    low, high = np.float32(span[0]), np.float32(span[1])
+    with np.errstate(over="ignore"):  # infinity is a bound too
+        low, high = np.float32(span[0]), np.float32(span[1])
     single = np.asarray(ratings, np.float32)
     outside = ~((single >= low) & (single <= high))
     return int(np.argmax(outside)) if outside.any() else None
+
+
+def beyond(rating: float, span: tuple[float, float]) -> str:
+    """Return that a rating is outside a range, and what to do if it is valid."""
+    low, high = span
+    wide = min(low, rating), max(high, rating)
+    valid = argument("range", "({:g}, {:g})".format(*wide), "{:g},{:g}".format(*wide))
+    return (
+        f"the rating {rating:g} is not between {low:g} and {high:g}, the range of the ratings of "
+        f"this model; if it is valid, fit the model with {valid}"
+    )

@@ -148,6 +148,7 @@ def ratings() -> None:
     for covariance in ("diagonal", "full"):
         model = RatingModel(2, covariance=covariance, max_sweeps=6, progress=False)
         model.fit((user, item, rating)).recommend(3, n=5)
+        model.recommend(3, n=5, diversity=0.1)
         model.update(([3, 3], [1, 2], [4.0, 5.0]))
 
 

@@ -6,6 +6,7 @@ import gzip
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 from contextlib import redirect_stderr, redirect_stdout
@@ -16,11 +17,13 @@ from unittest.mock import patch
 import numpy as np
 import polars as pl
 import pytest
+from typer.main import get_command
 
 import svmp.parts.parquet_files
 from svmp.cli import main
 from svmp.ratings import read_ratings
 from svmp.recommend import EventModel, RatingModel
+from svmp.recommend.commands import recommend
 from tests.recommend.tools import drawn
 
 ROOT = Path(__file__).parents[2]
@@ -161,6 +164,141 @@ def test_top_of_all_users_is_written_to_a_file(model: Path, tmp_path: Path) -> N
     ]:
         done = run("top", model, *wrong)
         assert (done.returncode, says in done.stderr) == (2, True), done.stderr
+
+
+def test_filters_boosts_quotas_and_diversity(model: Path, tmp_path: Path) -> None:
+    loaded, rng = RatingModel.load(model), np.random.default_rng(1)
+    ids = loaded.items_.ids
+    kinds = np.array(["a", "b", "c"])[rng.integers(0, 3, 40)]
+    columns = {"id": ids, "kind": kinds, "age": rng.integers(0, 9, 40)}
+    pl.DataFrame(columns).write_csv(tmp_path / "about.csv")
+    (tmp_path / "some.txt").write_text("".join(f"{item}\n" for item in [*ids[::2], 9999]))
+    rules: dict[str, Any] = {
+        "where": {"kind": ["a", "b"], "age": {"min": 1, "max": 7}},
+        "boost": {"age": 0.1, "kind": {"b": -0.2}},
+        "quota": {"kind": {"a": 2}},
+        "diversity": 0.3,
+    }
+    options = ["--items", tmp_path / "about.csv", "--where", "kind=a", "--where", "kind=b"]
+    options += ["--where", "age>=1", "--where", "age<=7", "--boost", "age:0.1"]
+    options += ["--boost", "kind=b:-0.2", "--quota", "kind=a:2", "--diversity", 0.3, "-n", 6]
+    person = loaded.fold_in({14: 5})
+    asked = {"top": (4, ["--user", 4]), "fold-in": (person, ["--rated", "14=5"])}
+    for command, (user, words) in asked.items():
+        found = [row["item"] for row in answer(command, model, *words, *options)]
+        assert found == loaded.recommend(user, 6, items=columns, **rules).items.tolist()
+    done = run("top", model, "--user", 4, "--candidates", tmp_path / "some.txt", "--json")
+    assert {row["item"] for row in json.loads(done.stdout)} <= {*ids[::2].tolist()}
+    assert done.stderr == "svmp: skipped, not in the model: item 9999\n"
+    done = run("top", model, "--user", 4, "--exclude", tmp_path / "some.txt", "--json")
+    assert not {row["item"] for row in json.loads(done.stdout)} & {*ids[::2].tolist()}
+    about = ["--items", tmp_path / "about.csv"]
+    for wrong, says in [
+        (["--where", "kind=a"], "need --items"),
+        ([*about, "--where", "kind"], "--where must be as genre=comedy"),
+        ([*about, "--where", "age>=1", "--where", "age>=2"], "two limits >= of 'age'"),
+        ([*about, "--where", "age>=1", "--where", "age=2"], "= and other conditions of 'age'"),
+        ([*about, "--where", "colour=red"], "there is no column 'colour'"),
+        ([*about, "--quota", "kind"], "--quota must be a column"),
+        ([*about, "--quota", "kind:1.5"], "and a whole number"),
+        ([*about, "--quota", "kind:1", "--quota", "kind=a:2"], "'kind' twice"),
+        ([*about, "--boost", "kind:1"], "--boost: the column 'kind' has text"),
+        (["--items", "none.csv", "--where", "a=1"], "none.csv: the table cannot be read"),
+    ]:
+        done = run("top", model, "--user", 4, *wrong)
+        assert (done.returncode, says in done.stderr) == (2, True), done.stderr
+
+
+def test_predict_equals_the_model(model: Path, tmp_path: Path) -> None:
+    loaded = RatingModel.load(model)
+
+    def check(found: list[dict[str, Any]], users: Any, items: Any) -> None:
+        mean, std = loaded.predict(users, items, return_std=True, unknown="prior")
+        low, high = loaded.predict_interval(users, items, 0.8, unknown="prior")
+        for name, wanted in {"mean": mean, "std": std, "low": low, "high": high}.items():
+            np.testing.assert_allclose([row[name] for row in found], wanted, atol=1e-4)
+
+    ask = ["--item", 14, "--item", 21, "--level", 0.8]
+    check(answer("predict", model, "--user", 4, *ask), 4, [14, 21])
+    person = loaded.fold_in({7: 5.0})
+    check(answer("predict", model, "--rated", "7=5", *ask), person, [14, 21])
+    pairs, out = tmp_path / "pairs.csv", tmp_path / "out.parquet"
+    pairs.write_text("itemId,userId,note\n14,4,x\n21,9999,y\n")
+    check(answer("predict", model, "--pairs", pairs, "--level", 0.8), [4, 9999], [14, 21])
+    about = answer("predict", model, "--pairs", pairs, "--level", 0.8, "-o", out)
+    assert about == [{"file": str(out), "rows": 2}]
+    check(pl.read_parquet(out).to_dicts(), [4, 9999], [14, 21])
+    (tmp_path / "letter.csv").write_text("Dear reader")
+    (tmp_path / "words.csv").write_text("user,item\nann,3\n")
+    for wrong, says in [
+        ([], "give --item"),
+        (["--item", 14], "give a --user"),
+        (["--item", 14, "--user", 4, "--rated", "7=5"], "one of the two"),
+        (["--pairs", pairs, "--user", 4], "or --pairs"),
+        (["--item", 4444, "--user", 4], "no item 4444"),
+        (["--item", 14, "--user", 4, "--level", 2], "between 0 and 1"),
+        (["--pairs", tmp_path / "none.csv"], "none.csv: the table cannot be read"),
+        (["--pairs", tmp_path / "letter.csv"], "there are no pairs"),
+        (["--pairs", tmp_path / "words.csv"], "the users of this model are whole numbers"),
+        (["--pairs", pairs, "-o", tmp_path / "letter.csv"], "not a table of predictions"),
+    ]:
+        done = run("predict", model, *wrong)
+        assert (done.returncode, says in done.stderr) == (2, True), done.stderr
+
+
+def test_explain_equals_the_model(model: Path) -> None:
+    loaded = RatingModel.load(model)
+    why = loaded.explain(4, 14)
+    found = answer("explain", model, "--user", 4, "--item", 14, "-n", 3)
+    assert [part["item"] for part in found["parts"]] == why.items[:3].tolist()
+    whole = found["base"] + found["others"] + found["rest"]
+    whole += sum(part["part"] for part in found["parts"])
+    assert whole == pytest.approx(found["score"], abs=1e-3)
+    assert found["score"] == pytest.approx(why.prediction, abs=1e-4)
+    done = run("explain", model, "--rated", "7=5", "--rated", "21=2", "--item", 14)
+    assert (done.returncode, done.stderr) == (0, "")
+    for word in ("without any ratings", "rest", "score", "5"):
+        assert word in done.stdout
+    assert "one of the two" in run("explain", model, "--item", 14).stderr
+
+
+def test_evaluate_has_every_option_of_fit() -> None:
+    fit, evaluate = (options_of(name) for name in ("fit", "evaluate"))
+    only_to_save = {"out", "memory", "scheduler", "wait"}
+    assert set(fit) - set(evaluate) == only_to_save
+    for name in set(fit) & set(evaluate):
+        assert (fit[name].help, fit[name].default) == (evaluate[name].help, evaluate[name].default)
+
+
+def test_help_tells_the_defaults_of_the_models() -> None:
+    for name, option in options_of("fit").items():
+        known = [m._defaults()[name] for m in (RatingModel, EventModel) if name in m._defaults()]
+        told = re.search(r"by default (.+?)\.?$", option.help or "")
+        if option.default in (None, "") and known:
+            assert told or known == [None] * len(known) or name in ("columns", "duplicates"), name
+        if told and known and known[0] is not None:
+            text = told[1]
+            same = text == str(known[0]) or (text[0].isdigit() and float(text) == known[0])
+            assert same, (name, text, known)
+        elif option.default is not None and known and name != "columns":
+            assert option.default in (known[0], ""), name
+
+
+def options_of(command: str) -> dict[str, Any]:
+    group = get_command(recommend)
+    return {option.name: option for option in group.commands[command].params}  # type: ignore[attr-defined]
+
+
+def test_evaluate_passes_its_options_on(ratings: Path) -> None:
+    plain = answer("evaluate", ratings, "--factors", 2)
+    for more in (["--max-sweeps", 1], ["--noise", "shared"], ["--calibrate", 0.3]):
+        other = answer("evaluate", ratings, "--factors", 2, *more)
+        assert other["scores"]["model"]["RMSE"] != plain["scores"]["model"]["RMSE"]
+    refused = run("evaluate", ratings, "--range", "1,3")
+    assert refused.returncode == 2
+    assert "ratings.csv, line 6: the rating is 4, not in 1 to 3" in refused.stderr
+    assert "need --events" in run("evaluate", ratings, "--ratio", 5).stderr
+    assert "with --events" in run("fit", ratings, "-o", "x", "--events", "--tol", 0.1).stderr
 
 
 def test_scores_that_were_clipped_are_shown_before_too(model: Path) -> None:

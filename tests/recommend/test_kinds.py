@@ -95,7 +95,7 @@ def test_baselines_and_the_model_of_the_paper(kind: str, tmp_path: Path) -> None
 def test_ids_in_files_are_read_as_the_type_of_the_model(tmp_path: Path) -> None:
     """If the ids of a model are text, those of a file are read as text even if all are numbers."""
     users, items = ["007", "x", "12"], ["5", "6", "b"]
-    model = RatingModel(0, progress=False, threads=1, max_sweeps=3)
+    model = RatingModel(0, range=(1, 5), progress=False, threads=1, max_sweeps=3)
     model.fit((users, items, [1.0, 2.0, 3.0]))
     path = tmp_path / "more.csv"
     path.write_text("user,item,rating\n12,5,4\n13,6,5\n")
@@ -105,6 +105,6 @@ def test_ids_in_files_are_read_as_the_type_of_the_model(tmp_path: Path) -> None:
     assert len(model.items_) == 3
     numbers = RatingModel(0, progress=False, threads=1, max_sweeps=3)
     numbers.fit(([1, 2], [3, 4], [1.0, 2.0]))
-    path.write_text("user,item,rating\nann,3,4\n")
+    path.write_text("user,item,rating\nann,3,2\n")
     with pytest.raises(RatingsError, match="the ids are whole numbers, and 'ann' is not"):
         numbers.update(path)

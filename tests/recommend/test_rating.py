@@ -90,6 +90,14 @@ def test_status_says_how_the_fit_ended(options: Any, ended: str, tmp_path: Path)
     assert RatingModel.load(tmp_path / "m.svmp").status_ is None
 
 
+def test_ratings_outside_the_given_range_are_refused() -> None:
+    table = drawn(0)
+    source = (table.user_ids[table.user], table.item_ids[table.item], table.rating)
+    for data in (table, source):
+        with pytest.raises(svmp.RatingsError, match="1"):
+            RatingModel(2, range=(1, 4), **QUIET).fit(data)
+
+
 @pytest.mark.parametrize("at", [1, 4])
 def test_ctrl_c_ends_the_sweeps_and_leaves_a_model(monkeypatch: Any, at: int) -> None:
     """Interrupts a stage with held-out ratings; the few sweeps over all ratings follow."""

@@ -46,7 +46,7 @@ SERVICE: dict[str, dict[str, Any]] = {
     "/similar": {"item": 1, "user": None, "n": 3},
     "/explain": {"items": [2], "user": None, "history": [{"item": 1, "rating": 2}]},
 }
-OPEN = ("/health", "/items", "/model", "/metrics", "/openapi.json", "/", "/page/main.js")
+OPEN = ("/health", "/ready", "/items", "/model", "/metrics", "/openapi.json", "/", "/page/main.js")
 RUN = {"data": "netflix-shaped", "scale": 0.002, "data_seed": 0, "factors": 2, "sweeps": 3}
 LAB: dict[str, dict[str, Any]] = {
     "/api/runs": RUN | {"algorithm": "default", "seed": 0, "option": "a", "C": 1},

@@ -14,6 +14,8 @@ recommend = typer.Typer(
 for command in (learn.fit, learn.evaluate, ask.top, ask.similar):
     recommend.command()(command)
 recommend.command(name="fold-in")(ask.fold_in)
+recommend.command()(ask.predict)
+recommend.command()(ask.explain)
 recommend.command()(learn.update)
 recommend.command()(partition.partition)
 recommend.command()(serve.serve)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +15,8 @@ if TYPE_CHECKING:
 
 WHOLE = r"0|-?[1-9][0-9]*"
 LARGEST = 2**63 - 1
+NAMED = 10
+"""Maximum number of ids that a sentence names."""
 HEADS = re.compile(r"(user|item|movie|book)?s?[ _]?(id|ids)?", re.IGNORECASE)
 """The first line of a file, if it is no id."""
 
@@ -63,3 +67,11 @@ def read_ids(path: Path, known: EntityTable) -> list[str]:
     if not texts:
         raise FileError(f"{path}: there are no ids")
     return list(texts)
+
+
+def name_skipped(what: str, ids: Sequence[Any]) -> None:
+    """Say on stderr which ids were skipped because they are not in the model."""
+    if ids:
+        more = f" and {len(ids) - NAMED:,} more" if len(ids) > NAMED else ""
+        named = ", ".join(f"{one!s:.60}" for one in ids[:NAMED])
+        print(f"svmp: skipped, not in the model: {what} {named}{more}", file=sys.stderr)

@@ -14,20 +14,30 @@ from svmp.interrupts import if_interrupted
 from svmp.recommend.commands.options import (
     WAIT,
     AtLeast,
+    Calibrate,
     Count,
     Counts,
+    Covariance,
     Encoding,
     Events,
     Factors,
     File,
     FileOptions,
     Folder,
+    Iterations,
     Json,
+    MaxSweeps,
     Names,
+    Noise,
+    Power,
     Range,
+    Ratio,
     Rule,
+    Score,
     Seed,
     TextIds,
+    Threads,
+    Tol,
     Unpacked,
     Wait,
     columns_of,
@@ -55,20 +65,18 @@ def fit(
     encoding: Encoding = "utf-8",
     max_unpacked: Unpacked = None,
     text_ids: TextIds = "",
-    covariance: Annotated[
-        str | None,
-        typer.Option(help="Not for events: q of the factors is full, diagonal, or auto (default)."),
-    ] = None,
-    noise: Annotated[
-        str | None, typer.Option(help="Not for events: noise by user (default), or shared.")
-    ] = None,
+    covariance: Covariance = None,
+    noise: Noise = None,
     range: Range = "",
+    calibrate: Calibrate = None,
+    tol: Tol = None,
+    max_sweeps: MaxSweeps = None,
+    ratio: Ratio = None,
+    power: Power = None,
+    score: Score = None,
+    iterations: Iterations = None,
     seed: Seed = 0,
-    max_sweeps: Annotated[
-        float | None,
-        typer.Option(min=1, help="Not for events: maximum number of sweeps; by default 150."),
-    ] = None,
-    threads: Annotated[int | None, typer.Option(min=1, help="Number of threads.")] = None,
+    threads: Threads = None,
     memory: Annotated[
         str | None,
         typer.Option(help="Memory to use, as 4GB, for ratings in Parquet parts: see partition."),
@@ -90,20 +98,21 @@ def fit(
     from svmp.recommend.rating import RatingModel
 
     check_place(out)
+    of_all = {"factors": factors, "columns": columns_of(columns), "seed": seed, "threads": threads}
     of_ratings: dict[str, Any] = {
         "covariance": covariance,
         "noise": noise,
-        "max_sweeps": max_sweeps,
+        "range": range_of(range),
     }
-    of_ratings["range"] = range_of(range)
-    of_events = {"at_least": at_least, "counts": counts}
-    model = _model(
-        events,
-        {"factors": factors, "columns": columns_of(columns), "seed": seed, "threads": threads},
-        of_ratings,
-        of_events,
-        duplicates,
-    )
+    of_ratings |= {"calibrate": calibrate, "tol": tol, "max_sweeps": max_sweeps}
+    of_events: dict[str, Any] = {
+        "at_least": at_least,
+        "counts": counts or None,
+        "ratio": ratio,
+        "power": power,
+    }
+    of_events |= {"score": score, "iterations": iterations}
+    model = _model(events, of_all, of_ratings, of_events, duplicates)
     options = FileOptions(encoding, max_unpacked, text_ids)
     in_parts = memory is not None or scheduler is not None or is_in_parts(ratings)
     if in_parts and events:
@@ -148,20 +157,43 @@ def evaluate(
     encoding: Encoding = "utf-8",
     max_unpacked: Unpacked = None,
     text_ids: TextIds = "",
+    covariance: Covariance = None,
+    noise: Noise = None,
+    range: Range = "",
+    calibrate: Calibrate = None,
+    tol: Tol = None,
+    max_sweeps: MaxSweeps = None,
+    ratio: Ratio = None,
+    power: Power = None,
+    score: Score = None,
+    iterations: Iterations = None,
     seed: Seed = 0,
+    threads: Threads = None,
     plot: Annotated[Path | None, typer.Option(help="File to draw the figures into.")] = None,
     as_json: Json = False,
 ) -> None:
     """Fit to a part of a file, and score predictions and rankings on the rest."""
     from svmp.recommend import split as splits
-    from svmp.recommend.evaluation import evaluate as score
+    from svmp.recommend.evaluation import evaluate as evaluated
     from svmp.writing import check_picture, written_beside
 
     if plot is not None:
         check_picture(plot)
-    of_all = {"factors": factors, "columns": columns_of(columns), "seed": seed}
-    of_events = {"at_least": at_least, "counts": counts}
-    model = _model(events, of_all, {}, of_events, duplicates)
+    of_all = {"factors": factors, "columns": columns_of(columns), "seed": seed, "threads": threads}
+    of_ratings: dict[str, Any] = {
+        "covariance": covariance,
+        "noise": noise,
+        "range": range_of(range),
+    }
+    of_ratings |= {"calibrate": calibrate, "tol": tol, "max_sweeps": max_sweeps}
+    of_events: dict[str, Any] = {
+        "at_least": at_least,
+        "counts": counts or None,
+        "ratio": ratio,
+        "power": power,
+    }
+    of_events |= {"score": score, "iterations": iterations}
+    model = _model(events, of_all, of_ratings, of_events, duplicates)
     if split not in SPLITS:
         raise ModelError(f"--split must be one of {', '.join(SPLITS)}, not {split!r:.60}")
     table = _read(model, ratings, FileOptions(encoding, max_unpacked, text_ids))
@@ -173,7 +205,7 @@ def evaluate(
         "items": lambda: splits.cold_items(table, share, seed),
     }
     train, test = ways[split]()
-    found = score(model.fit(train), test, n=n, seed=seed)
+    found = evaluated(model.fit(train), test, n=n, seed=seed)
     if plot is not None:
         with written_beside(plot) as draft:
             found.plot()[0].figure.savefig(draft, dpi=120)
@@ -246,6 +278,7 @@ def _read(model: RatingModel | EventModel, path: Path, options: FileOptions) -> 
         duplicates=model.duplicates,
         encoding=options.encoding,
         events=isinstance(model, EventModel),
+        range=None if isinstance(model, EventModel) else model.range,
         max_unpacked=options.max_unpacked or MOST,
         text_ids=model._text_ids(path) + [part for part in options.text_ids.split(",") if part],
     )
@@ -262,12 +295,18 @@ def _model(
     """Return a model of ratings or of events; parameters that are not given have defaults."""
     from svmp.recommend import EventModel, RatingModel
 
-    of_ratings = {name: value for name, value in of_ratings.items() if value is not None}
-    if not events and any(value not in (None, False) for value in of_events.values()):
-        raise ModelError("--at-least and --counts need --events")
+    of_ratings, of_events = (
+        {name: value for name, value in given.items() if value is not None}
+        for given in (of_ratings, of_events)
+    )
+    if not events and of_events:
+        raise ModelError(
+            "--ratio, --power, --score, --iterations, --at-least and --counts need --events"
+        )
     if events and of_ratings:
         raise ModelError(
-            "--covariance, --range, --noise and --max-sweeps cannot be used with --events"
+            "--covariance, --range, --calibrate, --tol, --noise and --max-sweeps cannot be used "
+            "with --events"
         )
     more: dict[str, Any] = {"duplicates": duplicates} if duplicates else {}
     if events:

@@ -45,6 +45,43 @@ Range = Annotated[
         help="Not for events: least and greatest rating, as 1,5; by default those of the data.",
     ),
 ]
+Covariance = Annotated[
+    str | None,
+    typer.Option(help="Not for events: q of the factors is full or diagonal; by default auto."),
+]
+Noise = Annotated[
+    str | None,
+    typer.Option(help="Not for events: noise of each user, or shared; by default user."),
+]
+MaxSweeps = Annotated[
+    float | None,
+    typer.Option(min=1, help="Not for events: maximum number of sweeps; by default 150."),
+]
+Calibrate = Annotated[
+    float | None,
+    typer.Option(min=0, help="Not for events: share to hold out at first; by default 0.05."),
+]
+Tol = Annotated[
+    float | None,
+    typer.Option(
+        min=0, help="Not for events: fall of the held-out error to stop at; by default 0.0001."
+    ),
+]
+Ratio = Annotated[
+    float | None, typer.Option(help="With --events: negatives for each event; by default 3.")
+]
+Power = Annotated[
+    float | None,
+    typer.Option(help="With --events: power of popularity, to draw negatives by; by default 1."),
+]
+Score = Annotated[
+    str | None,
+    typer.Option(help="With --events: ranking score, z or probability; by default z + 1/2 log pi."),
+]
+Iterations = Annotated[
+    int | None, typer.Option(min=1, help="With --events: graphs to draw; by default 8.")
+]
+Threads = Annotated[int | None, typer.Option(min=1, help="Number of threads.")]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of all random numbers.")]
 Wait = Annotated[
     float,

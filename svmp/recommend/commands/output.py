@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from svmp.recommend.factor_model import Top
-
-
-NAMED = 10
-"""Maximum number of ids that a sentence names."""
 
 
 def ranked(
@@ -33,17 +28,21 @@ def unclipped(top: Top) -> Any:
     return top.raw if changed else None
 
 
-def name_skipped(what: str, ids: Sequence[Any]) -> None:
-    """Say on stderr which ids were skipped because they are not in the model."""
-    if ids:
-        more = f" and {len(ids) - NAMED:,} more" if len(ids) > NAMED else ""
-        named = ", ".join(f"{one!s:.60}" for one in ids[:NAMED])
-        print(f"svmp: skipped, not in the model: {what} {named}{more}", file=sys.stderr)
-
-
 def plain(value: Any) -> Any:
     """Return a NumPy scalar as a Python object."""
     return value.item() if hasattr(value, "dtype") else value
+
+
+def rounded(columns: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return a row for each entry of columns, with numbers rounded to four decimals."""
+    values = [[plain(value) for value in column] for column in columns.values()]
+    return [
+        {
+            name: round(value, 4) if isinstance(value, float) else value
+            for name, value in zip(columns, row, strict=True)
+        }
+        for row in zip(*values, strict=True)
+    ]
 
 
 def formatted(value: Any) -> str:

@@ -14,7 +14,13 @@ def serve(
     model: Annotated[Path | None, typer.Argument(metavar="[MODEL]", help="A saved model.")] = None,
     demo: Annotated[bool, typer.Option("--demo", help="Serve the demo, invented films.")] = False,
     titles: Annotated[Path | None, typer.Option(help="A CSV file of ids and titles.")] = None,
-    encoding: Annotated[str, typer.Option(help="Encoding of the titles, as latin-1.")] = "utf-8",
+    items: Annotated[
+        Path | None,
+        typer.Option(help="CSV or Parquet file about items, for filters, boosts and quotas."),
+    ] = None,
+    encoding: Annotated[
+        str, typer.Option(help="Encoding of the titles and items, as latin-1.")
+    ] = "utf-8",
     host: Annotated[str, typer.Option(help="The address to listen at.")] = "127.0.0.1",
     port: Annotated[
         int | None,
@@ -46,4 +52,4 @@ def serve(
     service = needing("serve", "svmp.recommend.service.serve")
     limits = service.Limits(max_body, max_batch, timeout)
     with naming(flags=False):  # clients of the service do not know the flags
-        service.serve(model, titles, host, port, token, limits, browser, workers, encoding)
+        service.serve(model, titles, host, port, token, limits, browser, workers, encoding, items)

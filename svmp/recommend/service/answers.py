@@ -10,6 +10,7 @@ import numpy as np
 from svmp.errors import ModelError, UnknownError
 from svmp.recommend.events import EventModel
 from svmp.recommend.factor_model import Person, Top
+from svmp.recommend.item_table import ItemTable
 from svmp.recommend.ranking import is_by_user
 from svmp.recommend.rating import RatingModel
 from svmp.recommend.service import bodies
@@ -30,9 +31,16 @@ class ServedModel:
     """The model in use. It is immutable, so that a request sees one model only."""
 
     def __init__(
-        self, model: RatingModel | EventModel, titles: Titles | None, name: str, batch: int
+        self,
+        model: RatingModel | EventModel,
+        titles: Titles | None,
+        name: str,
+        batch: int,
+        items: ItemTable | None = None,
     ) -> None:
-        self.model = model
+        self.model, self.items = model, items
+        if items is not None:
+            items.rows(model.items_.ids)  # raise now if it has none of the items
         self.catalogue = Catalogue(model, titles)
         self.batch = batch
         self.about: Answer = {
@@ -42,6 +50,7 @@ class ServedModel:
             "range": list(model.range_) if isinstance(model, RatingModel) else None,
             "loaded": datetime.now(UTC).isoformat(timespec="seconds"),
             "name": name,
+            "columns": [] if items is None else items.columns,
         }
 
     # --- requests --------------------------------------------------------------------------
@@ -129,11 +138,27 @@ class ServedModel:
             "exclude_seen": asked.exclude_seen,
             "candidates": asked.candidates,
             "exclude": asked.exclude,
+            **self._rules(asked),
             "explore": asked.explore,
             "width": asked.width,
             "seed": asked.seed,
             "progress": False,
         }
+
+    def _rules(self, asked: bodies.Ranking) -> dict[str, Any]:
+        """Return the filters, boosts and quotas of a request."""
+        where = {
+            column: condition.model_dump(by_alias=True, exclude_none=True)
+            if isinstance(condition, bodies.Limits)
+            else condition
+            for column, condition in (asked.where or {}).items()
+        }
+        rules = {"where": where, "boost": asked.boost, "quota": asked.quota}
+        if self.items is None and any(rules.values()):
+            raise ModelError(
+                "where, boost and quota need a table of items, and the service was started without"
+            )
+        return {**rules, "items": self.items, "diversity": asked.diversity}
 
     def _person(self, history: list[bodies.Rated]) -> Person:
         """Return q of somebody with a history."""

@@ -118,6 +118,14 @@ def make_app(
         found = {"model": about, "swaps": current.swaps, "refused": current.refused}
         return as_json({"status": "ok", **found})
 
+    @app.get("/ready", responses={**ok(bodies.Ready), 503: {"model": bodies.Ready}})
+    async def ready() -> Response:
+        """Return 200 if requests can be answered soon, else 503 with the reason."""
+        why = worker.unready(limits.seconds)
+        found = as_json({"ready": why is None, "reason": why})
+        found.status_code = 200 if why is None else 503
+        return found
+
     @app.get("/metrics", responses={200: {"content": {"text/plain": {}}}})
     async def prometheus() -> Response:
         """Return metrics in Prometheus's text format."""
@@ -166,6 +174,7 @@ async def invalid(request: Request, error: Exception) -> Response:
     errors: dict[str, str] = {}
     for one in error.errors()[:ERRORS]:
         place = [str(part)[:40] for part in one["loc"] if part not in ("body", "query")]
+        place = [part for part in place if "[" not in part]  # a branch of a union of types
         if one["type"] == "json_invalid":
             return web.refusal({"request": "the body is not JSON"}, 400)
         if place and place[-1] in ("constrained-int", "constrained-str"):

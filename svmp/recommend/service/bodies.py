@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Tag
 from pydantic_core import PydanticCustomError
 
 LARGEST = 2**63 - 1
@@ -25,6 +25,18 @@ def of_one_kind(ids: list[int | str]) -> list[int | str]:
 
 
 Ids = Annotated[list[Id], AfterValidator(of_one_kind)]
+
+
+def is_nested(value: Any) -> str:
+    """Return the branch of candidates, which errors do not name."""
+    return (
+        "[lists]" if isinstance(value, list) and value and isinstance(value[0], list) else "[ids]"
+    )
+
+
+Candidates = Annotated[
+    Annotated[Ids, Tag("[ids]")] | Annotated[list[Ids], Tag("[lists]")], Discriminator(is_nested)
+]
 
 
 class RequestBody(BaseModel):
@@ -53,16 +65,68 @@ History = Annotated[
 ]
 
 
+Value = Annotated[str, Field(strict=True, max_length=1000)] | Number | bool
+Name = Annotated[str, Field(strict=True, min_length=1, max_length=200)]
+Points = Annotated[Number, Field(ge=-1e9, le=1e9)]
+Most = Annotated[int, Field(strict=True, ge=0, le=1000)]
+COLUMNS = 20
+"""Maximum number of columns of a condition, boost or quota; VALUES that of values of a column."""
+VALUES = 200
+
+
+class Limits(RequestBody):
+    """The least and the greatest value of a column, and values that an item must not have."""
+
+    min: Value | None = None
+    max: Value | None = None
+    not_: Annotated[
+        Value | Annotated[list[Value], Field(max_length=VALUES)] | None, Field(alias="not")
+    ] = None
+
+
+Where = Annotated[
+    dict[Name, Limits | Annotated[list[Value], Field(max_length=VALUES)] | Value],
+    Field(
+        max_length=COLUMNS,
+        description="Conditions on what is known about items, by column: a value, a list of which "
+        "an item has one, or an object of min, max and not.",
+    ),
+]
+Boost = Annotated[
+    dict[Name, Annotated[dict[Name, Points], Field(max_length=VALUES)] | Points],
+    Field(
+        max_length=COLUMNS,
+        description="Points that are added before ranking, by column of numbers for each unit, or "
+        "by column and value.",
+    ),
+]
+Quota = Annotated[
+    dict[Name, Annotated[dict[Name, Most], Field(max_length=VALUES)] | Most],
+    Field(
+        max_length=COLUMNS,
+        description="Maximum number of items with the same value, by column, or by column and "
+        "value.",
+    ),
+]
+
+
 class Ranking(RequestBody):
     """Parameters of a ranking."""
 
     n: Count = 10
     exclude_seen: Annotated[bool, Field(description="Leave out items already rated.")] = True
     candidates: Annotated[
-        Ids | list[Ids] | None,
+        Candidates | None,
         Field(description="The only items to rank: for all users, or a list for each."),
     ] = None
     exclude: Annotated[Ids | None, Field(description="Items to leave out.")] = None
+    where: Where | None = None
+    boost: Boost | None = None
+    quota: Quota | None = None
+    diversity: Annotated[
+        Number,
+        Field(ge=0, le=1e9, description="Points that an item loses after one just like it."),
+    ] = 0.0
     explore: Literal["thompson", "ucb"] | None = None
     width: Annotated[Number, Field(ge=0, le=1000)] | None = None
     seed: Annotated[
@@ -240,6 +304,7 @@ class ModelInfo(BaseModel):
     )
     loaded: str = Field(description="When it was loaded, UTC.")
     name: str
+    columns: list[str] = Field(description="What is known about items: for where, boost and quota.")
 
 
 class Health(BaseModel):
@@ -249,6 +314,13 @@ class Health(BaseModel):
     model: ModelInfo
     swaps: int
     refused: str | None = Field(description="Why the current file could not be loaded, if so.")
+
+
+class Ready(BaseModel):
+    """Whether requests can be answered soon, and if not, why."""
+
+    ready: bool
+    reason: str | None
 
 
 class ErrorBody(BaseModel):

@@ -1,9 +1,9 @@
 """The model in use, and its replacement while the service runs.
 
-The files are checked for changes once a second. A new model is loaded and checked while the old one
-still answers, and then takes its place by the assignment of one reference. A model that cannot be
-loaded, or does not answer, is refused with a reason, and the old one stays. Arrays are read into
-memory, so that changes of the files do not affect a model in use.
+The files of the model and of its items are checked for changes once a second. A new model is loaded
+and checked while the old one still answers, and then takes its place by the assignment of one
+reference. A model that cannot be loaded, or does not answer, is refused with a reason, and the old
+one stays. Arrays are read into memory, so that changes of the files do not affect a model in use.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import numpy as np
 
 from svmp.errors import FileError, SvmpError
 from svmp.recommend.files import ABOUT, folder_of
+from svmp.recommend.item_table import ItemTable
 from svmp.recommend.loading import load
 from svmp.recommend.service.answers import ServedModel
 from svmp.recommend.service.bodies import Explain, FoldIn, Predict, Rated, Recommend, Similar
@@ -43,18 +44,20 @@ class CurrentModel:
         batch: int,
         metrics: Metrics,
         encoding: str = "utf-8",
+        items: Path | None = None,
     ) -> None:
         self.path, self.titles, self.name, self.encoding = path, titles, name, encoding
+        self.items = items
         self.batch, self.metrics = batch, metrics
         self.swaps = 0
         self.refused: str | None = None
-        self._seen = signature(path)
+        self._seen = signature(path, items)
         self.served = self._load()
         metrics.loaded(self.served.about)
 
     def look(self) -> None:
         """Load the model at the path, if it is new and valid."""
-        now = signature(self.path)
+        now = signature(self.path, self.items)
         if now == self._seen or not now:
             return  # while a folder is replaced, it may not exist for a moment
         try:
@@ -62,12 +65,12 @@ class CurrentModel:
         except BaseException as error:
             if isinstance(error, KeyboardInterrupt | SystemExit):
                 raise
-            if signature(self.path) != now:
+            if signature(self.path, self.items) != now:
                 return  # it is still being written: try again at the next check
             self._seen = now
             self._refuse(error)
             return
-        if signature(self.path) != now:
+        if signature(self.path, self.items) != now:
             return
         self._seen, self.refused = now, None
         self.served = served
@@ -97,18 +100,20 @@ class CurrentModel:
     def _load(self) -> ServedModel:
         model = load(self.path, mapped=False)
         titles = None if self.titles is None else read_titles(self.titles, model, self.encoding)
-        served = ServedModel(model, titles, self.name, self.batch)
+        items = None if self.items is None else ItemTable(self.items, encoding=self.encoding)
+        served = ServedModel(model, titles, self.name, self.batch, items)
         check(served)
         return served
 
 
-def signature(path: Path) -> Signature:
+def signature(path: Path, items: Path | None = None) -> Signature:
     """Return names, inodes, sizes and times of the files of a model, which change with it.
 
     Those of a version that is still being written do not count.
     """
     try:
         files = {*path.iterdir(), *folder_of(path).iterdir()} - {*drafts_of(path / ABOUT)}
+        files |= set() if items is None else {items}
         facts = [(str(file), file.stat()) for file in sorted(files) if not file.is_dir()]
     except OSError:
         return ()

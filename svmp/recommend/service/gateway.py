@@ -20,7 +20,7 @@ from svmp.web.body import BodyError, check_length, read_body, refuse_unread, rep
 
 LOG = logging.getLogger("svmp.serve")
 HEADERS = web.headers(script="'self'", style="'self'", img="'self'", connect="'self'")
-OPEN = ("/health", "/page/")
+OPEN = ("/health", "/ready", "/page/")
 """Paths that need no token, besides the page itself: they reveal nothing about the data."""
 
 

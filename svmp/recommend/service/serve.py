@@ -54,13 +54,15 @@ class Application:
     limits: Limits
     port: int | None
     encoding: str = "utf-8"
+    items: Path | None = None
 
     def __call__(self) -> Gateway:
         """Load the model, and return the application that answers from it."""
         logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
         metrics = Metrics()
         files = self.model, self.titles, self.name
-        current = CurrentModel(*files, self.limits.batch, metrics, self.encoding)
+        batch, text = self.limits.batch, self.encoding
+        current = CurrentModel(*files, batch, metrics, text, self.items)
         gc.collect()
         gc.freeze()  # these objects stay: do not delay requests by scanning them again
         sys.setswitchinterval(SWITCH)
@@ -117,6 +119,7 @@ def serve(
     opens: bool = False,
     workers: int | None = None,
     encoding: str = "utf-8",
+    items: Path | None = None,
 ) -> None:
     """Serve a model, or by default the demo, until Ctrl-C."""
     workers = workers or min(number_of_threads(), MOST_WORKERS)
@@ -133,7 +136,8 @@ def serve(
     port = place.getsockname()[1]
     address = f"http://{f'[{host}]' if ':' in host else host}:{port}/"
     own = port if is_local(host) else None
-    make = Application(model, titles, name, token, limits or Limits(), own, encoding)
+    files = model, titles, name
+    make = Application(*files, token, limits or Limits(), own, encoding, items)
 
     def announce() -> None:
         print(f"{model.name} is served at {address} (Ctrl-C ends it)", flush=True)

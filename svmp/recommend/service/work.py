@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from threading import Semaphore
@@ -33,6 +34,8 @@ class ComputeThread:
     def __init__(self) -> None:
         self.thread = ThreadPoolExecutor(1, "svmp")
         self._room = Semaphore(WAITING)
+        self._begun: float | None = None
+        self._closed = False
 
     async def answer(
         self, work: Callable[[Any, Any], Answer], served: ServedModel, asked: Any
@@ -42,12 +45,32 @@ class ComputeThread:
             return work(served, asked)
         if not self._room.acquire(blocking=False):
             raise QueueFull
-        job = self.thread.submit(work, served, asked)
+        job = self.thread.submit(self._run, work, served, asked)
         job.add_done_callback(lambda _: self._room.release())
         return await asyncio.wrap_future(job)
 
+    def _run(self, work: Callable[[Any, Any], Answer], served: ServedModel, asked: Any) -> Answer:
+        self._begun = time.monotonic()
+        try:
+            return work(served, asked)
+        finally:
+            self._begun = None
+
+    def unready(self, seconds: float) -> str | None:
+        """Return why more requests should go elsewhere, if so; one may take some seconds."""
+        begun = self._begun
+        if self._closed:
+            return "the service is ending"
+        if begun is not None and time.monotonic() - begun > seconds:
+            return f"a request has been computed for more than {seconds:g} seconds"
+        if not self._room.acquire(blocking=False):
+            return "too many requests are waiting"
+        self._room.release()
+        return None
+
     def close(self) -> None:
         """Cancel all requests that wait."""
+        self._closed = True
         self.thread.shutdown(wait=False, cancel_futures=True)
 
 
@@ -61,7 +84,8 @@ def scores(served: ServedModel, asked: Any) -> float:
     if isinstance(asked, bodies.Recommend) and len(asked.users) != 1:
         return math.inf
     if isinstance(asked, bodies.Ranking):
-        return own + items * RANKING[asked.explore]
+        picks = asked.n if asked.quota or asked.diversity else 0  # a pass over the items for each
+        return own + items * (RANKING[asked.explore] + picks)
     if isinstance(asked, bodies.Explain):
         return REASON * len(asked.items)
     if isinstance(asked, bodies.Predict):

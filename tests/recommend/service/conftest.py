@@ -71,11 +71,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def app_of(
-    path: Path, limits: Limits | None = None, **options: Any
+    path: Path, limits: Limits | None = None, items: Path | None = None, **options: Any
 ) -> tuple[Gateway, CurrentModel]:
     limits, metrics = limits or Limits(), Metrics()
     titles = demo.TITLES if path == demo.MODEL else None
-    current = CurrentModel(path, titles, path.name, limits.batch, metrics)
+    current = CurrentModel(path, titles, path.name, limits.batch, metrics, items=items)
     settings = {"token": None, "port": None, **options}
     return make_app(current, limits, metrics, **settings), current
 

@@ -7,12 +7,13 @@ from typing import Any
 
 import httpx
 import numpy as np
+import polars as pl
 import pytest
 
 from svmp.recommend import RatingModel, load
 from svmp.recommend.service import demo
 
-from .conftest import saved
+from .conftest import client_of, saved, wait_for
 
 
 @pytest.fixture
@@ -143,6 +144,60 @@ def test_unknown_users_are_skipped_and_named(client: httpx.Client, model: Any) -
     assert found["skipped"] == [nobody]
     assert found["users"] == ask(client, "/recommend", users=users, n=2)["users"]
     assert ask(client, "/recommend", **{**asked, "users": [nobody]})["users"] == []
+
+
+@pytest.mark.parametrize("kind", ["numbers"], indirect=True)
+def test_rules_need_a_table_of_items(client: httpx.Client, model: Any) -> None:
+    user = model.users_.ids[0].item()
+    for rule in ({"where": {"kind": "a"}}, {"boost": {"kind": 1}}, {"quota": {"kind": 1}}):
+        refused = ask(client, "/recommend", 422, users=[user], **rule)
+        assert "the service was started without" in refused["errors"]["request"]
+    top = model.recommend(user, 6, diversity=0.5)
+    found = ask(client, "/recommend", users=[user], n=6, diversity=0.5)["users"][0]["items"]
+    assert [one["item"] for one in found] == top.items.tolist()
+
+
+def test_rules_equal_the_model(folder: Path, tmp_path: Path) -> None:
+    path = saved("numbers", folder)
+    model, rng = load(path), np.random.default_rng(1)
+    ids = model.items_.ids
+    columns = {"id": ids, "kind": np.array(["a", "b", "c"])[rng.integers(0, 3, len(ids))]}
+    columns["age"] = rng.integers(0, 9, len(ids))
+    table = tmp_path / "items.csv"
+    pl.DataFrame(columns).write_csv(table)
+    rules: dict[str, Any] = {
+        "where": {"kind": {"not": "c"}, "age": {"min": 1}},
+        "boost": {"age": 0.1, "kind": {"b": -0.2}},
+        "quota": {"kind": {"a": 2}},
+        "diversity": 0.3,
+    }
+    users, keys = model.users_.ids[:3].tolist(), [3, 5]
+    with client_of(path, items=table) as client:
+        for some in (users, users[:1]):
+            found = ask(client, "/recommend", users=some, n=5, **rules)["users"]
+            top = model.recommend(some, 5, items=columns, **rules)
+            items = [[one["item"] for one in row["items"]] for row in found]
+            wanted = [row[row >= 0].tolist() for row in top.items]
+            assert items == wanted
+        answer = ask(client, "/fold-in", history=history(model, keys), n=4, **rules)
+        wanted = model.recommend(folded(model, keys), 4, items=columns, **rules).items.tolist()
+        assert [one["item"] for one in answer["items"]] == wanted
+        assert client.get("/model").json()["columns"] == ["kind", "age"]
+        for rule, says in [
+            ({"where": {"colour": "red"}}, "no column 'colour', only kind, age"),
+            ({"where": {"age": {"above": 3}}}, ""),
+            ({"where": {"age": "old"}}, "has numbers, not 'old'"),
+            ({"quota": {"kind": -1}}, ""),
+            ({"boost": {"kind": 1}}, "boost: the column 'kind' has text"),
+            ({"diversity": -1}, ""),
+        ]:
+            refused = ask(client, "/recommend", 422, users=users, **rule)["errors"]
+            assert says in " ".join(refused.values())
+            assert str(tmp_path) not in str(refused)
+        table.write_text("id,kind\n" + "".join(f"{item},z\n" for item in ids.tolist()))
+        wait_for(lambda: client.get("/model").json()["columns"] == ["kind"])
+        found = ask(client, "/recommend", users=users, where={"kind": "z"})["users"]
+        assert len(found[0]["items"]) == 10
 
 
 def test_edge_cases_of_requests(client: httpx.Client, model: Any) -> None:

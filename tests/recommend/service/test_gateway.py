@@ -130,9 +130,33 @@ def test_slow_requests_time_out(monkeypatch: pytest.MonkeyPatch) -> None:
         wait_for(lambda: client.get("/health").status_code == 200)
 
 
+def test_a_service_that_is_busy_is_healthy_and_not_ready(monkeypatch: pytest.MonkeyPatch) -> None:
+    usual, end = ServedModel.recommend, threading.Event()
+
+    def slow(served: ServedModel, asked: Any) -> Any:
+        if len(asked.users) > 1:
+            end.wait(PATIENCE)
+        return usual(served, asked)
+
+    with client_of(demo.MODEL, Limits(seconds=0.3), token="secret") as client:
+        assert client.get("/ready").json() == {"ready": True, "reason": None}
+        monkeypatch.setattr(ServedModel, "recommend", slow)
+        key = {"Authorization": "Bearer secret"}
+        asked = client.post("/recommend", json={"users": [1, 2]}, headers=key)
+        assert asked.status_code == 503
+        wait_for(lambda: client.get("/ready").status_code == 503)  # it is still computed
+        found = client.get("/ready")
+        reason = "a request has been computed for more than 0.3 seconds"
+        assert found.json() == {"ready": False, "reason": reason}
+        assert client.get("/health").json()["status"] == "ok"
+        end.set()
+        wait_for(lambda: client.get("/ready").status_code == 200)
+
+
 def test_full_queue_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(work, "WAITING", 0)
     with client_of(demo.MODEL) as client:
+        assert client.get("/ready").json()["reason"] == "too many requests are waiting"
         answer = client.post("/recommend", json={"users": [1, 2]})
         assert answer.status_code == 503
         assert "too many requests are waiting" in answer.json()["errors"]["request"]
