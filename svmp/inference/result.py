@@ -6,7 +6,7 @@ import os
 import warnings
 import weakref
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from svmp.inference.diagnosis import Diagnosis
 from svmp.inference.execute import Outcome
 from svmp.inference.held_out import score
 from svmp.inference.methods import Method
+from svmp.inference.output.entries import labelled
 from svmp.inference.output.fit_output import FitOutput
 from svmp.inference.output.predictive_plot import observed_values, plot_predictive
 from svmp.inference.posteriors.chain_posterior import ChainPosterior
@@ -93,6 +94,7 @@ class Fit(FitOutput):
     diagnosis: Diagnosis | None = None
     program: ProgramSummary | None = None
     _model: weakref.ref[Declaration] | None = None
+    _labelled: dict[str, Posterior] = field(default_factory=dict, init=False)
 
     @classmethod
     def of(cls, outcome: Outcome) -> Fit:
@@ -122,7 +124,9 @@ class Fit(FitOutput):
     def __getitem__(self, name: str) -> Posterior:
         if name not in self.posteriors:
             raise KeyError(f"no hidden variable '{name}'; there are {list(self.posteriors)}")
-        return self.posteriors[name]
+        if name not in self._labelled:
+            self._labelled[name] = labelled(self, self.posteriors[name])
+        return self._labelled[name]
 
     def path(self, name: str) -> NDArray[np.int64]:
         """Return the most likely path of each sequence of a chain, as a state for each row.
