@@ -272,6 +272,11 @@ def test_columns_of_a_formula_are_checked() -> None:
         ("y ~ z + (1 | g)", frame, "needs the column 'z' of X"),
         ("y ~ x", frame.assign(x=[1, None, 2, 3]), "column 'x' of X has missing values"),
         ("y ~ x + (", frame, "cannot read the formula"),
+        ("g ~ x", frame, "'g' has categories or several columns"),
+        ("y ~ x + (1 | g)", frame.assign(g=["a", "b", None, "a"]), "groups, 'g', has missing"),
     ):
         with pytest.raises(ValueError, match=says):
             models.MixedEffects(formula).fit(column)
+    kinds = models.MixedEffects("y ~ g").fit(frame)
+    with pytest.raises(ValueError, match="has the categories 'z', which the rows of the fit do"):
+        kinds.predict(frame.assign(g="z"))

@@ -110,7 +110,7 @@ class Visible:
     def shares(self) -> frozenset[str]:
         """Choices and shares, whose sds follow from their means."""
         hidden = self.network.hidden.items()
-        return frozenset(n for n, v in hidden if isinstance(v.family, Categorical | Dirichlet))
+        return frozenset(n for n, v in hidden if (v.family.nominal or v.family.simplex))
 
     def _of_rows(
         self, q: Beliefs, conditional: Conditional, rows: Ints

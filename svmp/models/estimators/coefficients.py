@@ -14,9 +14,10 @@ from svmp.posterior.marginals.rows import number
 from svmp.posterior.output.summary import Summary
 
 
-def coefficient_table(title: str, rows: Sequence[Row], prob: float) -> Summary:
+def coefficient_table(title: str, rows: Sequence[Row], prob: float, notes: str = "") -> Summary:
     """Return a table of coefficients."""
-    return Summary(title, ("coefficient", "mean", "sd", f"{prob:.0%} interval"), tuple(rows))
+    heads = ("coefficient", "mean", "sd", f"{prob:.0%} interval")
+    return Summary(title, heads, tuple(rows), notes)
 
 
 def coefficient_rows(names: Sequence[str], mean: Array, sd: Array, prob: float) -> list[Row]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -91,7 +92,13 @@ class Design(NamedTuple):
         if "~" not in formula:
             raise ValueError(f"MixedEffects needs y, as the formula {formula!r} has no left side")
         left = formula.split("~")[0].strip()
-        return np.asarray(matrix(X, f"0 + {left}"), dtype=np.float64)[:, 0]
+        found = np.asarray(matrix(X, f"0 + {left}"), dtype=np.float64)
+        if found.shape[1] != 1:
+            raise ValueError(
+                f"the left side of a formula of MixedEffects must be one column of numbers, and "
+                f"'{left}' has categories or several columns"
+            )
+        return found[:, 0]
 
     @staticmethod
     def columns(X: Any, formula: str | None, groups: Any, random: str) -> Columns:
@@ -157,6 +164,11 @@ class Columns:
             rest = X[[name for name in X.columns if name != self.groups]]
         else:
             column, rest = X[:, self.groups], np.delete(X, self.groups, axis=1)
+        if missing_rows(np.asarray(column, dtype=object)).any():
+            raise ValueError(
+                f"the column of the groups, {self.groups!r}, has missing values, which "
+                "MixedEffects does not take; leave out their rows"
+            )
         labels, group = np.unique(column, return_inverse=True)
         return group.astype(np.int64), labels.tolist(), rest
 
@@ -166,7 +178,17 @@ def read(spec: Any, X: Any) -> Array:
     if not hasattr(X, "columns"):
         raise ValueError("a formula of MixedEffects needs a data frame with named columns")
     check_columns(spec.required_variables, X)
-    return np.asarray(spec.get_model_matrix(X), dtype=np.float64)
+    unknown = formulas().errors.DataMismatchWarning
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", unknown)
+        try:
+            return np.asarray(spec.get_model_matrix(X), dtype=np.float64)
+        except unknown as error:
+            values = str(error).rpartition("{")[2].partition("}")[0]
+            raise ValueError(
+                f"a column of MixedEffects has the categories {values}, which the rows of the fit "
+                "do not have, so that their coefficients are not known"
+            ) from None
 
 
 def matrix(X: Any, formula: str) -> Any:

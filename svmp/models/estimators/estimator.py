@@ -29,6 +29,8 @@ from svmp.posterior.result.result import Fit, load
 
 WEAK = 1e-6
 """Shape and rate of vague Gammas, in standard units."""
+EXACT = 1e-5
+"""Smallest sd of the noise, in standard units: that of rows without noise is about as large."""
 FLAT = 1e-4
 """Prior precision of intercepts and of other coefficients that are not shrunk, in standard units:
 their prior sd is 100 times that of the target."""
@@ -146,6 +148,15 @@ def with_ones(X: NDArray[Any], intercept: bool) -> Array:
     """
     X = np.asarray(X, dtype=np.float64)
     return np.column_stack([np.ones(len(X)), X]) if intercept else X
+
+
+def noise_rate(rows: int, least: float) -> float:
+    """Return the rate of a vague Gamma prior under which the noise of rows has at least some sd.
+
+    >>> noise_rate(200, 0.1)
+    1.0
+    """
+    return 0.5 * rows * least**2
 
 
 def quadratic_forms(X: Array, covariance: Array) -> Array:

@@ -28,7 +28,13 @@ from svmp.models.estimators.coefficients import (
     noise_row,
 )
 from svmp.models.estimators.design import Design, Effects
-from svmp.models.estimators.estimator import FLAT, WEAK, NetworkEstimator
+from svmp.models.estimators.estimator import (
+    EXACT,
+    FLAT,
+    WEAK,
+    NetworkEstimator,
+    noise_rate,
+)
 from svmp.models.estimators.scaling import Basis, Standard
 from svmp.network.data_arrays import data
 from svmp.network.distributions import Gamma, MvNormal, Normal, Wishart
@@ -39,6 +45,13 @@ from svmp.posterior.marginals.posterior import tails
 from svmp.posterior.output.summary import Summary
 
 BLOCK = ("fixed", "effect")
+TOO_SURE = (
+    "sds of the spread of groups are those of q, and too small: most of all where groups hardly "
+    "differ"
+)
+OF_RESIDUAL = 1e-5
+"""Smallest standard error of a group's level, as a share of the sd of residuals. With less, too few
+digits would be left of how effects and coefficients are told apart."""
 DRAWS = 4000
 """Draws of the precision matrix, for the correlations of effects."""
 
@@ -112,7 +125,7 @@ class MixedEffects(RegressorMixin, NetworkEstimator):
         if labels is not None:
             coords |= {"group": labels, "own": [names[j] for j in own.kept]}
         with Model(coords={**coords, "row": len(fixed)}) as model:
-            tau = Gamma("tau", alpha=WEAK, beta=WEAK)
+            tau = Gamma("tau", alpha=WEAK, beta=self._noise)
             flat = FLAT * np.eye(len(self._basis.kept))
             w = MvNormal("fixed", mu=0, tau=flat, dims="coef")
             mean = dot(data(fixed @ self._basis.inverse, dims=("row", "coef")), w)
@@ -134,9 +147,17 @@ class MixedEffects(RegressorMixin, NetworkEstimator):
         self._target = Standard.of(y)
         self._basis, self._own = Basis.of(design.fixed), Basis.of(design.varying)
         self._note_explained()
+        self._noise = noise_rate(len(y), self._least_noise(design, y))
         self.groups_ = design.labels
         joint = None if design.labels is None else [BLOCK]
         return self._after(self._learn(self.declare(design, y), FullVB(), joint=joint))
+
+    def _least_noise(self, design: Design, y: Array) -> float:
+        """Return the smallest sd of the noise, given the residuals of least squares."""
+        Z, y = design.fixed @ self._basis.inverse, self._target.apply(y)
+        left = y - Z @ (Z.T @ y / len(y))
+        rows = np.sqrt(np.bincount(design.group).max())
+        return max(EXACT, OF_RESIDUAL * float(rows * np.sqrt((left**2).mean())))
 
     def _note_explained(self) -> None:
         """Warn of columns that others explain; refuse a design of which nothing is left."""
@@ -250,8 +271,9 @@ class MixedEffects(RegressorMixin, NetworkEstimator):
             rows += self._spread_rows(prob)
         size = float(self._target.scale)
         rows.append(noise_row(self.fit_["tau"], size, prob))
-        groups = "no groups" if self.groups_ is None else f"{len(self.groups_):,} groups"
-        return coefficient_table(f"MixedEffects of {groups}, {self.fit_.status}", rows, prob)
+        count = 0 if self.groups_ is None else len(self.groups_)
+        title = f"MixedEffects of {count:,} group{'s' * (count != 1)}, {self.fit_.status}"
+        return coefficient_table(title, rows, prob, TOO_SURE if count else "")
 
     def _spread_rows(self, prob: float) -> list[Row]:
         """Return rows of the sds of effects, and of their correlations.

@@ -16,9 +16,11 @@ from svmp.families.family import Array
 from svmp.inference.methods import FullVB
 from svmp.models.estimators.coefficients import coefficient_rows, coefficient_table, noise_row
 from svmp.models.estimators.estimator import (
+    EXACT,
     FLAT,
     WEAK,
     NetworkEstimator,
+    noise_rate,
     quadratic_forms,
     with_ones,
 )
@@ -84,7 +86,7 @@ class BayesianRegression(RegressorMixin, NetworkEstimator):
         kind = np.minimum(np.arange(X.shape[1]), len(kinds) - 1)
         with Model(coords={"coef": self.names_, "kind": kinds}) as model:
             alpha = Gamma("alpha", alpha=shape, beta=rate, dims="kind")
-            tau = Gamma("tau", alpha=WEAK, beta=WEAK)
+            tau = Gamma("tau", alpha=WEAK, beta=self._noise)
             w = MvNormal("w", mu=0, tau=diag(alpha.iloc[data(kind, dims="coef")]), dims="coef")
             design = data(X, dims=("row", "coef"))
             Normal("y", mu=dot(design, w), tau=tau, dims="row", observed=y)
@@ -98,6 +100,7 @@ class BayesianRegression(RegressorMixin, NetworkEstimator):
         self.names_ = self._coefficients(X.shape[1], self.fit_intercept)
         self._columns = Standard.of(X, self.fit_intercept)
         self._target = Standard.of(y, self.fit_intercept)
+        self._noise = noise_rate(len(y), EXACT)
         return self._after(self._learn(self._declared(X, y), FullVB()))
 
     def partial_fit(self, X: Any, y: Any) -> Self:

@@ -14,10 +14,18 @@ from svmp.errors import ModelError
 from svmp.families.family import Array, Family
 from svmp.inference.earlier import EarlierBeliefs, EarlierQ
 from svmp.inference.running.seeds import Seed, generator
+from svmp.posterior.marginals.rows import (
+    ENTRIES,
+    LARGEST,
+    entry_heads,
+    entry_names,
+    entry_rows,
+    posterior_html,
+    row,
+)
 from svmp.network.partly_known import base_of
-from svmp.network.tables import Row
+from svmp.network.tables import Row, text_table
 from svmp.network.validation import array, shown
-from svmp.posterior.marginals.rows import LARGEST, row, row_html
 
 OTHER = {
     "sd": "std",
@@ -44,6 +52,8 @@ class Posterior(EarlierQ):
         Sizes of the plate axes.
     natural
         Natural parameters, (elements, size).
+    labels
+        The labels along each axis of the mean, of a small array in a fit; by default its places.
 
     Its standard parameters are attributes too: `fit["tau"].alpha`. The natural parameters are
     read-only; every other array is a new one, which the caller may change.
@@ -54,6 +64,7 @@ class Posterior(EarlierQ):
     plate: tuple[int, ...]
     family: Family
     natural: Array
+    labels: tuple[tuple[str, ...], ...] | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         own = self.natural.view()
@@ -198,20 +209,38 @@ class Posterior(EarlierQ):
         return self.parameters[name]
 
     def __repr__(self) -> str:
-        return f"<q({self.name}): {type(base_of(self.family)).__name__}, dims {self.dims}>"
+        head = f"<q({self.name}): {type(base_of(self.family)).__name__}, dims {self.dims}>"
+        rows = self.entry_rows() if self.is_small() else []
+        return f"{head}\n\n{text_table(entry_heads(0.9), rows)}" if rows else head
+
+    def is_small(self, entries: int = ENTRIES) -> bool:
+        """Return whether it has at most this number of entries, each with a row in tables."""
+        return len(self.natural) <= entries and self.mean.size <= entries
 
     def summary_row(self, prob: float = 0.9) -> Row:
         """Return its row in the table of `fit.summary()`, as text.
 
         Intervals are left out for a Categorical, and for more than 100,000 entries.
         """
-        family, mean = base_of(self.family), self.mean
-        few = mean.size <= LARGEST and not family.nominal
-        ends = self.interval(prob) if few else None
-        return row(self.name, type(family).__name__, self.dims, mean, self.std, ends)
+        mean = self.mean
+        ends = self._ends(prob) if mean.size <= LARGEST else None
+        kind = type(base_of(self.family)).__name__
+        return row(self.name, kind, self.dims, mean, self.std, ends)
+
+    def entry_rows(self, prob: float = 0.9) -> list[Row]:
+        """Return name, mean, sd and interval of each entry, as text."""
+        mean = self.mean
+        places = tuple(tuple(map(str, range(size))) for size in mean.shape)
+        names = entry_names(self.name, self.labels or places)
+        return entry_rows(names, mean, self.std, self._ends(prob) if mean.size else None)
+
+    def _ends(self, prob: float) -> Array | None:
+        """Return the ends of the intervals; a Categorical has none."""
+        return None if base_of(self.family).nominal else self.interval(prob)
 
     def _repr_html_(self) -> str:
-        return row_html(self.summary_row(), self.parameters, 0.9)
+        entries = self.entry_rows() if self.is_small() else []
+        return posterior_html(self.summary_row(), entries, self.parameters, 0.9)
 
 
 def draw_count(size: Any, name: str = "size") -> int:

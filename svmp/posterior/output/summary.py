@@ -1,7 +1,8 @@
 """`fit.summary()`: how the run ended, and mean, sd and interval of the hidden variables.
 
-A single number has a row with its mean, sd and central interval. An array has a row with the range
-of its means and sds, and an interval from the lowest lower end to the highest upper end.
+A number, and each entry of a small array, has a row with its mean, sd and central interval. A large
+array has a row with the range of its means and sds, and an interval from the lowest lower end to
+the highest upper end.
 """
 
 from __future__ import annotations
@@ -9,6 +10,11 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from svmp.inference.output.entries import checked_names, labelled
+from svmp.inference.output.rows import ENTRIES, heads, sizes
+from svmp.inference.posteriors.posterior import Posterior, tails
+from svmp.inference.run_record import RunRecord
+from svmp.network.partly_known import base_of
 from svmp.network.tables import Row, html_table, text_table
 from svmp.posterior.marginals.posterior import tails
 from svmp.posterior.marginals.rows import heads
@@ -48,9 +54,13 @@ class Summary:
 
 
 def summarise(
-    fit: RunRecord, names: str | Collection[str] | None = None, prob: float = 0.9, notes: str = ""
+    fit: RunRecord,
+    names: str | Collection[str] | None = None,
+    prob: float = 0.9,
+    notes: str = "",
+    entries: int = ENTRIES,
 ) -> Summary:
-    """Return a line on how the run ended, and a row for each hidden variable.
+    """Return a line on how the run ended, and the rows of each hidden variable.
 
     Parameters
     ----------
@@ -60,6 +70,8 @@ def summarise(
         Probability of the intervals.
     notes
         What is printed below the table.
+    entries
+        Most entries of an array that has a row for each of them.
     """
     of_q = "of this q " if fit.status == "diverged" else ""
     end = (
@@ -67,5 +79,18 @@ def summarise(
         f"{fit.accesses:,} accesses, {fit.seconds:,.3g} seconds"
     )
     tails(prob)  # which refuses what is no probability
-    rows = [fit.posteriors[name].summary_row(prob) for name in checked_names(fit, names)]
+    chosen = [labelled(fit, fit.posteriors[name], entries) for name in checked_names(fit, names)]
+    rows = [row for q in chosen for row in rows_of(q, prob, entries)]
     return Summary(end, heads(prob), tuple(rows), notes)
+
+
+def rows_of(q: Posterior, prob: float, entries: int) -> list[Row]:
+    """Return the rows of one variable; its family and dims are in the first of them."""
+    if not q.is_small(entries) or not q.mean.size:
+        return [q.summary_row(prob)]
+    family, dims = type(base_of(q.family)).__name__, sizes(q.dims, q.mean.shape)
+    first, *rest = q.entry_rows(prob)
+    return [
+        (first[0], family, dims, *first[1:]),
+        *((name, "", "", *numbers) for name, *numbers in rest),
+    ]

@@ -11,6 +11,19 @@ from svmp.errors import ModelError
 from svmp.families.family import Array
 from svmp.inference.running.arguments import check_model
 from svmp.inference.running.seeds import Seed
+from svmp.inference.arguments import check_model
+from svmp.inference.output.arviz_groups import fits_into_memory, model_groups
+from svmp.inference.output.bound_plot import plot, plot_trace
+from svmp.inference.output.datasets import draws_of, means_and_sds, to_arviz
+from svmp.inference.output.entries import checked_names
+from svmp.inference.output.frames import summary_frame, to_frame
+from svmp.inference.output.posterior_plot import plot_posterior
+from svmp.inference.output.rows import ENTRIES
+from svmp.inference.output.summary import summarise
+from svmp.inference.posteriors.posterior import draw_count, tails
+from svmp.inference.predictive.joint import draw_together
+from svmp.inference.seeds import Seed
+from svmp.inference.uncertainty.fit_uncertainty import FitUncertainty
 from svmp.network.keywords import known_keywords
 from svmp.network.model import Model
 from svmp.network.validation import shown
@@ -65,6 +78,7 @@ class FitOutput(FitUncertainty):
         kind: str = "table",
         backend: str = "pandas",
         corrected: bool | None = None,
+        entries: int = ENTRIES,
     ) -> Any:
         """Return how the run ended, and mean, sd and interval of the hidden variables.
 
@@ -75,14 +89,17 @@ class FitOutput(FitUncertainty):
         prob
             Probability of the central intervals.
         kind
-            "table" for a table to print, in which an array has one row with its range; "frame" for
-            a data frame with a row for each entry of each variable.
+            "table" for a table to print; "frame" for a data frame with a row for each entry of each
+            variable.
         backend
             The library of a data frame: "pandas", "polars" or "pyarrow".
         corrected
             Whether sds and intervals of Normals and Gammas are those of linear response, or those
             of q, which are too small where variables depend on each other. By default they are the
             former in small networks, as for `predict`; the table says which.
+        entries
+            Most entries of an array that has a row for each of them in the table; a larger array
+            has one row, with its range.
 
         Returns
         -------
@@ -98,7 +115,7 @@ class FitOutput(FitUncertainty):
         notes = [CORRECTED] if source is not self else [] if self.joint else [OF_Q]
         notes += [repr(block) for block in self.joint]
         notes += [] if self.restarts is None else ["", repr(self.restarts)]
-        return summarise(source, names, prob, "\n".join(notes))
+        return summarise(source, names, prob, "\n".join(notes), draw_count(entries, "entries"))
 
     @known_keywords
     def to_frame(

@@ -6,7 +6,7 @@ import os
 import warnings
 import weakref
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +19,21 @@ from svmp.inference.methods import Method
 from svmp.inference.program.program_summary import ProgramSummary
 from svmp.inference.running.diagnosis import Diagnosis
 from svmp.inference.running.seeds import Seed
+from svmp.inference.output.entries import labelled
+from svmp.inference.output.fit_output import FitOutput
+from svmp.inference.output.predictive_plot import observed_values, plot_predictive
+from svmp.inference.posteriors.chain_posterior import ChainPosterior
+from svmp.inference.posteriors.filtered import Filtered, filtered
+from svmp.inference.posteriors.from_run import posteriors_of
+from svmp.inference.posteriors.posterior import Posterior, Posteriors
+from svmp.inference.predictive.joint import draw_together
+from svmp.inference.predictive.predict import predict
+from svmp.inference.predictive.prediction import Prediction
+from svmp.inference.program_summary import ProgramSummary
+from svmp.inference.saving import files
+from svmp.inference.seeds import Seed
+from svmp.inference.uncertainty.small import kept
+from svmp.inference.updating import Forget, parents_of
 from svmp.network.declaration import Declaration
 from svmp.network.dims.matching import hidden_coords
 from svmp.network.forms import form_of, parents_of
@@ -99,6 +114,7 @@ class Fit(FitOutput):
     diagnosis: Diagnosis | None = None
     program: ProgramSummary | None = None
     _model: weakref.ref[Declaration] | None = None
+    _labelled: dict[str, Posterior] = field(default_factory=dict, init=False)
 
     @classmethod
     def of(cls, outcome: Outcome) -> Fit:
@@ -130,7 +146,9 @@ class Fit(FitOutput):
     def __getitem__(self, name: str) -> Posterior:
         if name not in self.posteriors:
             raise KeyError(f"no hidden variable '{name}'; there are {list(self.posteriors)}")
-        return self.posteriors[name]
+        if name not in self._labelled:
+            self._labelled[name] = labelled(self, self.posteriors[name])
+        return self._labelled[name]
 
     def path(self, name: str) -> NDArray[np.int64]:
         """Return the most likely path of each sequence of a chain, as a state for each row.

@@ -9,7 +9,7 @@ A matrix has the same dim twice; the second is called `dim_2`.
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,9 @@ from numpy.typing import NDArray
 from svmp.errors import ModelError
 from svmp.families import Categorical
 from svmp.families.family import Array
+from svmp.inference.output.rows import ENTRIES
+from svmp.inference.posteriors.posterior import Posterior
+from svmp.inference.run_record import RunRecord
 from svmp.network.dims.labels import LabelIndex, object_array
 from svmp.network.partly_known import base_of
 from svmp.network.validation import shown
@@ -92,6 +95,14 @@ def dims_of(fit: RunRecord, q: Posterior) -> list[Dim]:
         taken = {dim.name for dim in found}
         found.append(Dim(f"{name}_2" if name in taken else name, size, labels))
     return found
+
+
+def labelled(fit: RunRecord, q: Posterior, entries: int = ENTRIES) -> Posterior:
+    """Return a posterior with the labels of its entries, if there are few."""
+    if not q.is_small(entries):
+        return q
+    labels = [tuple(map(dim.text, range(dim.size))) for dim in dims_of(fit, q)]
+    return replace(q, labels=tuple(labels))
 
 
 def _category_dim(fit: RunRecord, q: Posterior, size: int) -> str:

@@ -9,6 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from svmp.errors import ModelError, SvmpError
+from svmp.inference.output.entries import Dim, checked_names, dims_of, statistics
+from svmp.inference.output.rows import entry_names
+from svmp.inference.posteriors.posterior import tails
+from svmp.inference.run_record import RunRecord
 from svmp.network.dims.labels import object_array
 from svmp.network.validation import shown
 from svmp.posterior.marginals.posterior import tails
@@ -70,10 +74,7 @@ def _named(fit: RunRecord, names: list[str], prob: float) -> dict[str, Any]:
         q = fit.posteriors[name]
         dims, numbers = dims_of(fit, q), statistics(q, prob)
         size = np.size(numbers["mean"])
-        each = [[dim.text(place) for place in range(dim.size)] for dim in dims]
-        places = np.unravel_index(np.arange(size), [dim.size for dim in dims]) if dims else ()
-        parts = [[texts[i] for i in at] for texts, at in zip(each, places, strict=True)]
-        labels += [f"{name}[{', '.join(row)}]" for row in zip(*parts, strict=True)] or [name] * size
+        labels += entry_names(name, [[dim.text(i) for i in range(dim.size)] for dim in dims])
         for column, piece in pieces.items():
             piece.append(np.ravel(numbers.get(column, np.full(size, np.nan))))
     joined = {c: np.concatenate(p) if p else np.zeros(0) for c, p in pieces.items()}

@@ -185,6 +185,29 @@ def test_estimates_of_lme4(name: str) -> None:
     np.testing.assert_allclose(np.sqrt(model.noise_variance_), noise, rtol=0.02)
 
 
+@pytest.mark.parametrize("noise", [1e-3, 1e-2, 1.0])
+def test_small_noise_beside_a_large_slope(noise: float) -> None:
+    rng = np.random.default_rng(6)
+    group, x = np.repeat(np.arange(20), 10), rng.normal(size=200)
+    y = 5 * x + 10 * noise * rng.normal(size=20)[group] + noise * rng.normal(size=200)
+    frame = pd.DataFrame({"y": y, "x": x, "group": group})
+    model = MixedEffects("y ~ x + (1 | group)").fit(frame)
+    truth = reml(np.column_stack([np.ones(200), x]), np.ones((200, 1)), group, y)
+    np.testing.assert_allclose(model.coef_[1], truth.coef[1], atol=1e-3 * noise)
+    assert np.sqrt(model.noise_variance_) == pytest.approx(truth.noise, rel=0.02)
+    assert np.sqrt(model.covariance_[0, 0]) == pytest.approx(truth.covariance[0, 0] ** 0.5, rel=0.1)
+
+
+@pytest.mark.parametrize("rows", [20, 1000])
+def test_rows_without_noise(rows: int) -> None:
+    group, x = np.repeat([1.0, 2.0, 7.0], rows), np.random.default_rng(1).normal(size=3 * rows)
+    model = MixedEffects(groups=1).fit(np.column_stack([x, group]), 3 * x + group)
+    assert model.coef_[1] == pytest.approx(3, abs=1e-3)
+    assert np.sqrt(model.noise_variance_) < 1e-3
+    level = model.coef_[0] + model.effects_[:, 0]
+    np.testing.assert_allclose(level, [1, 2, 7], atol=1e-3)
+
+
 def test_columns_that_others_explain_are_left_out_with_a_warning() -> None:
     frame, _ = drawn(1)
     frame["again"] = 2 * frame["day"] - 3

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import re
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from scipy import stats
 
 import svmp
 from tests.inference.models import every_family, ratings
+from tests.inference.output.labelled import labelled
 
 
 def test_the_first_line_says_how_the_run_ended() -> None:
@@ -27,7 +29,7 @@ def test_the_first_line_says_how_the_run_ended() -> None:
 
 def test_a_line_for_each_hidden_variable() -> None:
     fit = svmp.fit(every_family(), svmp.FullVB())
-    text, note = str(fit.summary(corrected=False)).rsplit("\n\n", 1)
+    text, note = str(fit.summary(corrected=False, entries=0)).rsplit("\n\n", 1)
     assert note.startswith("sds of q, too small where variables depend on each other")
     heads, _, *lines = text.splitlines()[2:]
     assert heads.split() == ["variable", "family", "dims", "mean", "sd", "90%", "interval"]
@@ -42,6 +44,44 @@ def test_a_line_for_each_hidden_variable() -> None:
     assert "a: 2, d: 2, d: 2" in by_name["wishart"]
     assert "a: 2  " in by_name["categorical"]  # its mean has an axis more
     assert "1 to 2" in by_name["vector"]
+
+
+def test_small_arrays_have_a_row_for_each_entry_with_its_labels() -> None:
+    _, fit = labelled()
+    rows = {row[0]: row[1:] for row in fit.summary(corrected=False).rows}
+    for name in ("u", "grid", "group", "matrix", "share", "z"):
+        frame = fit.to_frame(name)
+        texts = frame.loc[:, :"mean"].iloc[:, :-1].astype(str).agg(", ".join, axis=1)
+        for text, mean, sd in zip(texts, frame["mean"], frame["sd"], strict=True):
+            assert rows[f"{name}[{text}]"][2:4] == (f"{mean:.4g}", f"{sd:.4g}")
+    ends = " to ".join(f"{end:.4g}" for end in fit["u"].interval()[:, 1])
+    assert rows["u[Ann]"][:2] == ("Normal", "who: 3")
+    assert rows["u[Bo]"] == ("", "", "2", f"{fit.std('u')[1]:.4g}", ends)
+    assert rows["p"][:2] == ("Beta", "")
+    assert {"u[Bo]", ends, "2"} <= set(Cells(fit["u"]._repr_html_()).cells)
+    assert {"u[Bo]", ends} <= set(Cells(fit._repr_html_()).cells)
+    assert f"u[Bo]   2     {fit.std('u')[1]:.4g}  {ends}" in str(fit["u"])
+    for saved in (str(fit), repr(fit["u"])):
+        assert "Bo" in saved
+
+
+def test_large_arrays_have_one_row_with_their_range() -> None:
+    with svmp.Model(coords={"a": 21}) as model:
+        u = svmp.Normal("u", mu=0, tau=1, dims="a")
+        svmp.Normal("y", mu=u, tau=1, dims="a", observed=np.arange(21.0))
+    fit = svmp.fit(model, svmp.FullVB())
+    (row,) = fit.summary().rows
+    assert row[3] == "0 to 10"
+    assert len(fit.summary(entries=21).rows) == 21
+    assert repr(fit["u"]) == "<q(u): Normal, dims ('a',)>"
+
+
+def test_a_loaded_fit_has_the_same_table(tmp_path: Path) -> None:
+    _, fit = labelled()
+    fit.save(tmp_path / "fit.svmp")
+    again = svmp.load(tmp_path / "fit.svmp")
+    assert again.summary(corrected=False).rows == fit.summary(corrected=False).rows
+    assert repr(again["grid"]) == repr(fit["grid"])
 
 
 def test_small_networks_have_the_sds_of_linear_response() -> None:
@@ -133,6 +173,7 @@ def test_a_frame_has_a_row_for_each_entry() -> None:
         ({"names": 3}, "one or several, not 3"),
         ({"names": "x"}, r"'x' is observed, .* fit.predict\(model, 'x'\)"),
         ({"prob": 2}, "between 0 and 1"),
+        ({"entries": -1}, "entries must be a whole number of at least 0, not -1"),
         ({"kind": "html"}, '"table" or "frame", not \'html\''),
         ({"kind": "frame", "backend": "excel"}, '"pandas", "polars" or "pyarrow", not'),
     ],
