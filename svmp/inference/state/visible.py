@@ -15,7 +15,7 @@ from functools import cached_property
 
 import numpy as np
 
-from svmp.families import Categorical, Dirichlet, Gamma, MvNormal, Normal
+from svmp.families import Gamma, MvNormal, Normal
 from svmp.families.family import Array
 from svmp.network.beliefs import Beliefs
 from svmp.network.conditional import Conditional

@@ -14,6 +14,9 @@ from svmp.errors import ModelError
 from svmp.families.family import Array, Family
 from svmp.inference.earlier import EarlierBeliefs, EarlierQ
 from svmp.inference.running.seeds import Seed, generator
+from svmp.network.partly_known import base_of
+from svmp.network.tables import Row, text_table
+from svmp.network.validation import array, shown
 from svmp.posterior.marginals.rows import (
     ENTRIES,
     LARGEST,
@@ -23,9 +26,6 @@ from svmp.posterior.marginals.rows import (
     posterior_html,
     row,
 )
-from svmp.network.partly_known import base_of
-from svmp.network.tables import Row, text_table
-from svmp.network.validation import array, shown
 
 OTHER = {
     "sd": "std",

@@ -10,16 +10,12 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from svmp.inference.output.entries import checked_names, labelled
-from svmp.inference.output.rows import ENTRIES, heads, sizes
-from svmp.inference.posteriors.posterior import Posterior, tails
-from svmp.inference.run_record import RunRecord
 from svmp.network.partly_known import base_of
 from svmp.network.tables import Row, html_table, text_table
-from svmp.posterior.marginals.posterior import tails
-from svmp.posterior.marginals.rows import heads
+from svmp.posterior.marginals.posterior import Posterior, tails
+from svmp.posterior.marginals.rows import ENTRIES, heads, sizes
 from svmp.posterior.record.run_record import RunRecord
-from svmp.posterior.tables.entries import checked_names
+from svmp.posterior.tables.entries import checked_names, labelled
 
 
 @dataclass(frozen=True)

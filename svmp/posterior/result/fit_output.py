@@ -11,23 +11,11 @@ from svmp.errors import ModelError
 from svmp.families.family import Array
 from svmp.inference.running.arguments import check_model
 from svmp.inference.running.seeds import Seed
-from svmp.inference.arguments import check_model
-from svmp.inference.output.arviz_groups import fits_into_memory, model_groups
-from svmp.inference.output.bound_plot import plot, plot_trace
-from svmp.inference.output.datasets import draws_of, means_and_sds, to_arviz
-from svmp.inference.output.entries import checked_names
-from svmp.inference.output.frames import summary_frame, to_frame
-from svmp.inference.output.posterior_plot import plot_posterior
-from svmp.inference.output.rows import ENTRIES
-from svmp.inference.output.summary import summarise
-from svmp.inference.posteriors.posterior import draw_count, tails
-from svmp.inference.predictive.joint import draw_together
-from svmp.inference.seeds import Seed
-from svmp.inference.uncertainty.fit_uncertainty import FitUncertainty
 from svmp.network.keywords import known_keywords
 from svmp.network.model import Model
 from svmp.network.validation import shown
 from svmp.posterior.marginals.posterior import draw_count, tails
+from svmp.posterior.marginals.rows import ENTRIES
 from svmp.posterior.output.arviz_groups import fits_into_memory, model_groups
 from svmp.posterior.output.bound_plot import plot, plot_trace
 from svmp.posterior.output.datasets import draws_of, means_and_sds, to_arviz

@@ -19,21 +19,6 @@ from svmp.inference.methods import Method
 from svmp.inference.program.program_summary import ProgramSummary
 from svmp.inference.running.diagnosis import Diagnosis
 from svmp.inference.running.seeds import Seed
-from svmp.inference.output.entries import labelled
-from svmp.inference.output.fit_output import FitOutput
-from svmp.inference.output.predictive_plot import observed_values, plot_predictive
-from svmp.inference.posteriors.chain_posterior import ChainPosterior
-from svmp.inference.posteriors.filtered import Filtered, filtered
-from svmp.inference.posteriors.from_run import posteriors_of
-from svmp.inference.posteriors.posterior import Posterior, Posteriors
-from svmp.inference.predictive.joint import draw_together
-from svmp.inference.predictive.predict import predict
-from svmp.inference.predictive.prediction import Prediction
-from svmp.inference.program_summary import ProgramSummary
-from svmp.inference.saving import files
-from svmp.inference.seeds import Seed
-from svmp.inference.uncertainty.small import kept
-from svmp.inference.updating import Forget, parents_of
 from svmp.network.declaration import Declaration
 from svmp.network.dims.matching import hidden_coords
 from svmp.network.forms import form_of, parents_of
@@ -51,9 +36,10 @@ from svmp.posterior.prediction.joint import draw_together
 from svmp.posterior.prediction.predict import predict
 from svmp.posterior.prediction.prediction import Prediction
 from svmp.posterior.result.fit_output import FitOutput
+from svmp.posterior.tables.entries import labelled
 from svmp.posterior.uncertainty.small import kept
 from svmp.posterior.updating import updating
-from svmp.posterior.updating.updating import Forget
+from svmp.posterior.updating.updating import Forget, parents_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -18,13 +18,11 @@ from numpy.typing import NDArray
 from svmp.errors import ModelError
 from svmp.families import Categorical
 from svmp.families.family import Array
-from svmp.inference.output.rows import ENTRIES
-from svmp.inference.posteriors.posterior import Posterior
-from svmp.inference.run_record import RunRecord
 from svmp.network.dims.labels import LabelIndex, object_array
 from svmp.network.partly_known import base_of
 from svmp.network.validation import shown
 from svmp.posterior.marginals.posterior import Posterior
+from svmp.posterior.marginals.rows import ENTRIES
 from svmp.posterior.record.run_record import RunRecord
 
 
