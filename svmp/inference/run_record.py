@@ -39,6 +39,8 @@ class RunRecord:
     forms: dict[str, dict[str, str]] = field(default_factory=dict)
     restarts: Restarts | None = None
     response: Covariance | None = None
+    responding: tuple[str, ...] = ()
+    refused: str = ""
 
     @property
     def bound(self) -> float:

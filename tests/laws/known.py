@@ -30,10 +30,6 @@ KNOWN: tuple[tuple[str, Callable[[str, Spec, str], bool]], ...] = (
         "a chain of vectors beside an effect crashes, or ends at a wrong answer",
         lambda law, spec, message: "KeyError: 'init tau'" in message or beside_a_chain(spec),
     ),
-    (
-        "fit.summary has the sd of linear response, and to_frame that of q",
-        lambda law, spec, message: law == "what_is_printed_agrees",
-    ),
 )
 """The reason, and whether a failure is the known one."""
 

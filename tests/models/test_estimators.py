@@ -72,7 +72,7 @@ def test_regression_is_at_its_fixed_point_and_near_scikit_learn() -> None:
     np.testing.assert_allclose(mean, other, atol=0.05)
     np.testing.assert_allclose(std, other_std, rtol=0.1)
     design = np.column_stack([np.ones(60), X])
-    alpha, tau = model.fit_.mean("alpha"), model.fit_.mean("tau")
+    alpha, tau = (model.fit_.posteriors[name].mean for name in ("alpha", "tau"))
     precision = alpha * np.diag([1e-6, 1, 1, 1]) + tau * design.T @ design
     np.testing.assert_allclose(model.sigma_, np.linalg.inv(precision), rtol=1e-4)
     exact = np.linalg.solve(precision, tau * design.T @ y)

@@ -56,8 +56,17 @@ def number(value: float) -> str:
     return f"{value:.4g}"
 
 
-def row_html(cells: Row, parameters: Mapping[str, Array], prob: float) -> str:
-    """Return the row of one variable and its parameters as a table in HTML."""
+def row_html(cells: Row, parameters: Mapping[str, Array], prob: float, sds: str = "q") -> str:
+    """Return the row of one variable and its parameters as a table in HTML.
+
+    Parameters
+    ----------
+    cells, parameters, prob
+        The row, the parameters, and the probability of the interval.
+    sds
+        What the sd is that of.
+    """
     table = [*zip(heads(prob), cells, strict=True)]
     table += [(name, span(values)) for name, values in parameters.items() if np.size(values)]
+    table += [("sds by", sds)] if sds != "q" else []
     return html_table(("", ""), [line for line in table if line[1]], f"q({cells[0]})")

@@ -32,6 +32,8 @@ class Posterior:
         Sizes of the plate axes.
     natural
         Natural parameters, (elements, size).
+    covariances
+        What its variances are those of: "q", "a joint block" or "linear response".
 
     Its standard parameters are attributes too: `fit["tau"].alpha`. The natural parameters are
     read-only; every other array is a new one, which the caller may change.
@@ -42,6 +44,7 @@ class Posterior:
     plate: tuple[int, ...]
     family: Family
     natural: Array
+    covariances: str = field(default="q", kw_only=True)
 
     def __post_init__(self) -> None:
         own = self.natural.view()
@@ -189,7 +192,8 @@ class Posterior:
         return self.parameters[name]
 
     def __repr__(self) -> str:
-        return f"<q({self.name}): {type(base_of(self.family)).__name__}, dims {self.dims}>"
+        sds = "" if self.covariances == "q" else f", sds by {self.covariances}"
+        return f"<q({self.name}): {type(base_of(self.family)).__name__}, dims {self.dims}{sds}>"
 
     def summary_row(self, prob: float = 0.9) -> Row:
         """Return its row in the table of `fit.summary()`, as text.
@@ -202,7 +206,7 @@ class Posterior:
         return row(self.name, type(family).__name__, self.dims, mean, self.std, ends)
 
     def _repr_html_(self) -> str:
-        return row_html(self.summary_row(), self.parameters, 0.9)
+        return row_html(self.summary_row(), self.parameters, 0.9, self.covariances)
 
 
 def draw_count(size: Any, name: str = "size") -> int:

@@ -121,7 +121,7 @@ class GaussianMixture(DensityMixin, NetworkEstimator):
         """Log weight and density of each component at each row, with the centres' uncertainty."""
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)
-        spread = self.covariances_ + np.linalg.inv(self.fit_["mu"].tau)
+        spread = self.covariances_ + np.linalg.inv(self.fit_.posteriors["mu"].tau)
         root = np.linalg.cholesky(spread)
         found = np.empty((len(X), len(root)))
         for k, (mean, factor) in enumerate(zip(self.means_, root, strict=True)):

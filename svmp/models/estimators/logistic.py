@@ -136,7 +136,7 @@ class LogisticRegression(ClassifierMixin, NetworkEstimator):
         mean = self.fit_.mean("w")
         self.coef_ = mean[:, 1:] if self.fit_intercept else mean
         self.intercept_ = mean[:, 0] if self.fit_intercept else np.zeros(len(mean))
-        self.covariances_ = np.linalg.inv(self.fit_["w"].tau)
+        self.covariances_ = np.linalg.inv(self.fit_.posteriors["w"].tau)
         return fitted
 
     def decision_function(self, X: Any) -> Array:

@@ -92,7 +92,7 @@ class BayesianRegression(RegressorMixin, NetworkEstimator):
         mean = self.fit_.mean("w")
         self.coef_ = mean[1:] if self.fit_intercept else mean
         self.intercept_ = float(mean[0]) if self.fit_intercept else 0.0
-        self.sigma_ = np.asarray(np.linalg.inv(self.fit_["w"].tau), dtype=np.float64)
+        self.sigma_ = np.asarray(np.linalg.inv(self.fit_.posteriors["w"].tau), dtype=np.float64)
         return fitted
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
@@ -102,6 +102,6 @@ class BayesianRegression(RegressorMixin, NetworkEstimator):
         mean = X @ self.fit_.mean("w")
         if not return_std:
             return mean
-        q = self.fit_["tau"]
+        q = self.fit_.posteriors["tau"]
         noise = float(q.beta / (q.alpha - 1)) if q.alpha > 1 else float(q.beta / q.alpha)
         return mean, np.sqrt(quadratic_forms(X, self.sigma_) + noise)
