@@ -174,9 +174,10 @@ def calibrate(
     seed: Seed = 0,
     method: Method | None = None,
     progress: bool | None = None,
+    corrected: bool | None = None,
     **options: Any,
 ) -> Calibration:
-    """Check q by fits to simulated data: simulation-based calibration (Talts et al. 2018).
+    """Check a model's fits on simulated data: simulation-based calibration (Talts et al. 2018).
 
     Parameters
     ----------
@@ -191,7 +192,7 @@ def calibrate(
         Hidden variables to check; by default all but Categoricals. Of components that can be
         exchanged, as in a mixture with equal priors, ranks mean nothing.
     draws
-        Number of draws of q in each simulation.
+        Number of draws of each fit's posterior in each simulation.
     seed
         Seed of the simulations.
     method, options
@@ -199,6 +200,8 @@ def calibrate(
     progress
         Whether to show a line of progress; by default on a terminal or in a notebook. Ctrl-C ends
         with the simulations so far.
+    corrected
+        Whether the draws are those of linear response, or of q; by default those that a fit shows.
 
     Returns
     -------
@@ -237,9 +240,10 @@ def calibrate(
                 found = fit(simulated, method, seed=second, progress=False, **options)
             if interrupt.pressed:
                 break
+            drawn = found.draw(ranked, each, seed=third, corrected=corrected)
             done, unconverged = done + 1, unconverged + (found.status != "converged")
-            for name, values in found.draw(ranked, each, seed=third).items():
-                q = found[name]
+            for name, values in drawn.items():
+                q = found.posterior(name, corrected=corrected)
                 true, mean, sd = (np.ravel(x)[:ENTRIES] for x in (truth[name], q.mean, q.std))
                 ranks[name].append((values.reshape(each, -1)[:, :ENTRIES] < true).sum(axis=0))
                 scores[name].append((true - mean) / sd)

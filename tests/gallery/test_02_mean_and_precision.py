@@ -41,10 +41,10 @@ def test_sweeps_agree_with_bishop(script, sweeps):
     method = svmp.FullVB(order=["mu", "tau"])
     fit = svmp.fit(script.model(x), method, init=START, max_sweeps=sweeps, tol=0)
     mean, precision, (alpha, beta), bound = by_hand(x, sweeps)
-    np.testing.assert_allclose(fit["mu"].mu, mean, rtol=1e-12)
-    np.testing.assert_allclose(fit["mu"].tau, precision, rtol=1e-12)
-    np.testing.assert_allclose(fit["tau"].alpha, alpha, rtol=1e-12)
-    np.testing.assert_allclose(fit["tau"].beta, beta, rtol=1e-12)
+    np.testing.assert_allclose(fit.posteriors["mu"].mu, mean, rtol=1e-12)
+    np.testing.assert_allclose(fit.posteriors["mu"].tau, precision, rtol=1e-12)
+    np.testing.assert_allclose(fit.posteriors["tau"].alpha, alpha, rtol=1e-12)
+    np.testing.assert_allclose(fit.posteriors["tau"].beta, beta, rtol=1e-12)
     assert fit.bound == pytest.approx(bound, abs=1e-11)
 
 
@@ -74,9 +74,9 @@ def test_gap_to_the_evidence_is_the_divergence(script):
     x = script.data()
     (mu, lam, alpha, beta), evidence = script.exact(x)
     fit = svmp.fit(script.model(x), svmp.FullVB(), tol=1e-13)
-    m, t, area = on_grid(mu - 12 * fit["mu"].std, mu + 12 * fit["mu"].std, 40)
-    q_tau = stats.gamma(fit["tau"].alpha, scale=1 / fit["tau"].beta)
-    log_q = log_normal(m, fit["mu"].mu, fit["mu"].tau) + q_tau.logpdf(t)
+    m, t, area = on_grid(mu - 12 * fit.posteriors["mu"].std, mu + 12 * fit.posteriors["mu"].std, 40)
+    q_tau = stats.gamma(fit.posteriors["tau"].alpha, scale=1 / fit.posteriors["tau"].beta)
+    log_q = log_normal(m, fit.posteriors["mu"].mu, fit.posteriors["mu"].tau) + q_tau.logpdf(t)
     log_p = log_normal(m, mu, lam * t) + stats.gamma(alpha, scale=1 / beta).logpdf(t)
     divergence = (np.exp(log_q) * (log_q - log_p) * area).sum()
     assert fit.bound < evidence

@@ -54,8 +54,8 @@ def test_fixed_precisions_give_the_exact_means(script):
     precision, linear, evidence = joint(*data)
     fit = svmp.fit(script.model(*data, tau=TAU), svmp.FullVB(), tol=1e-15, max_sweeps=5000)
     assert fit.status == "converged"
-    means = np.concatenate([np.ravel(fit.mean(name)) for name in LEVELS])
-    precisions = np.concatenate([np.ravel(fit[name].tau) for name in LEVELS])
+    means = np.concatenate([np.ravel(fit.mean(name, corrected=False)) for name in LEVELS])
+    precisions = np.concatenate([np.ravel(fit.posteriors[name].tau) for name in LEVELS])
     np.testing.assert_allclose(means, np.linalg.solve(precision, linear), rtol=1e-6)
     np.testing.assert_allclose(precisions, np.diag(precision), rtol=1e-12)
     gap = 0.5 * (np.log(np.diag(precision)).sum() - np.linalg.slogdet(precision)[1])
@@ -72,8 +72,8 @@ def test_learned_precisions_are_at_their_fixed_point(script, learned):
     """Each Gamma gets half the expected squares of its level; and the bound, term by term."""
     fit, (score, of_pupil, of_school) = learned, script.data()
     assert_never_falls(fit.trace["bound"])
-    mean = {name: fit.mean(name) for name in LEVELS}
-    var = {name: fit.var(name) for name in LEVELS}
+    mean = {name: fit.mean(name, corrected=False) for name in LEVELS}
+    var = {name: fit.var(name, corrected=False) for name in LEVELS}
     squares = {
         "district": (mean["district"] - mean["region"]) ** 2 + var["district"] + var["region"],
         "school": (mean["school"] - mean["district"][of_school]) ** 2
@@ -84,7 +84,7 @@ def test_learned_precisions_are_at_their_fixed_point(script, learned):
     bound = normal_density(mean["region"] ** 2 + var["region"], 0.0001)
     bound += sum(normal_entropy(v) for v in var.values())
     for level, square in squares.items():
-        q = fit[f"tau_{level}"]
+        q = fit.posteriors[f"tau_{level}"]
         assert q.alpha == pytest.approx(1 + len(square) / 2, rel=1e-12)
         assert q.beta == pytest.approx(1 + square.sum() / 2, rel=1e-5)
         pair = (q.alpha, q.beta)
@@ -98,9 +98,16 @@ def test_small_schools_are_shrunk_more(script, learned):
     fit, (score, of_pupil, of_school) = learned, script.data()
     pupils = np.bincount(of_pupil)
     average = np.bincount(of_pupil, score) / pupils
-    own = fit.mean("tau_pupil") * pupils / (fit.mean("tau_pupil") * pupils + fit.mean("tau_school"))
-    expected = own * average + (1 - own) * fit.mean("district")[of_school]
-    np.testing.assert_allclose(fit.mean("school"), expected, rtol=1e-6)
+    own = (
+        fit.mean("tau_pupil", corrected=False)
+        * pupils
+        / (
+            fit.mean("tau_pupil", corrected=False) * pupils
+            + fit.mean("tau_school", corrected=False)
+        )
+    )
+    expected = own * average + (1 - own) * fit.mean("district", corrected=False)[of_school]
+    np.testing.assert_allclose(fit.mean("school", corrected=False), expected, rtol=1e-6)
 
 
 def test_standard_deviations_are_recovered(script, learned):

@@ -19,21 +19,28 @@ def test_effects_are_at_their_fixed_point(script, survey):
     """With xi^2 = E[z^2], each answer adds the precision tanh(xi / 2) / (2 xi) of its logit."""
     cells, _, _, cell, yes, fit = survey
     keys = {name: key[cell] for name, key in zip(script.SIZES, cells, strict=True)}
-    mean = fit.mean("centre") + sum(fit.mean(name)[key] for name, key in keys.items())
-    variance = fit.var("centre") + sum(fit.var(name)[key] for name, key in keys.items())
+    mean = fit.mean("centre", corrected=False) + sum(
+        fit.mean(name, corrected=False)[key] for name, key in keys.items()
+    )
+    variance = fit.var("centre", corrected=False) + sum(
+        fit.var(name, corrected=False)[key] for name, key in keys.items()
+    )
     xi = np.sqrt(mean**2 + variance)
     weight = np.tanh(xi / 2) / (2 * xi)
     for name, key in keys.items():
         size = script.SIZES[name]
-        precision = fit.mean(f"tau_{name}") + np.bincount(key, weight, size)
-        rest = yes - 0.5 - weight * (mean - fit.mean(name)[key])
-        np.testing.assert_allclose(fit[name].tau, precision, rtol=1e-5)
+        precision = fit.mean(f"tau_{name}", corrected=False) + np.bincount(key, weight, size)
+        rest = yes - 0.5 - weight * (mean - fit.mean(name, corrected=False)[key])
+        np.testing.assert_allclose(fit.posteriors[name].tau, precision, rtol=1e-5)
         np.testing.assert_allclose(
-            fit.mean(name), np.bincount(key, rest, size) / precision, rtol=1e-3, atol=1e-5
+            fit.mean(name, corrected=False),
+            np.bincount(key, rest, size) / precision,
+            rtol=1e-3,
+            atol=1e-5,
         )
-        square = np.sum(fit.mean(name) ** 2 + fit.var(name))
-        assert fit[f"tau_{name}"].alpha == pytest.approx(1 + size / 2)
-        assert fit[f"tau_{name}"].beta == pytest.approx(0.1 + square / 2, rel=1e-3)
+        square = np.sum(fit.mean(name, corrected=False) ** 2 + fit.var(name, corrected=False))
+        assert fit.posteriors[f"tau_{name}"].alpha == pytest.approx(1 + size / 2)
+        assert fit.posteriors[f"tau_{name}"].beta == pytest.approx(0.1 + square / 2, rel=1e-3)
 
 
 def test_weighted_shares_are_near_those_of_the_population(script, survey):

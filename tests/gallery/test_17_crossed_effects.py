@@ -18,9 +18,9 @@ def test_fixed_precisions_give_the_exact_means(script):
     prior = np.repeat([1e-6, 1e-4, TAU["reader"], TAU["word"]], [1, 1, 12, 15])
     precision = np.diag(prior) + TAU["noise"] * design.T @ design
     exact = np.linalg.solve(precision, TAU["noise"] * design.T @ time)
-    found = np.concatenate([np.ravel(fit.mean(name)) for name in script.EFFECTS])
+    found = np.concatenate([np.ravel(fit.mean(name, corrected=False)) for name in script.EFFECTS])
     np.testing.assert_allclose(found, exact, rtol=1e-5, atol=1e-5)
-    taus = np.concatenate([np.ravel(fit[name].tau) for name in script.EFFECTS])
+    taus = np.concatenate([np.ravel(fit.posteriors[name].tau) for name in script.EFFECTS])
     np.testing.assert_allclose(taus, np.diag(precision), rtol=1e-9)
 
 

@@ -17,22 +17,24 @@ def fitted(script):
 
 def test_gammas_are_at_their_fixed_point(script, fitted):
     (store, week, promotion, sold), region, _, fit = fitted
-    mean = {name: fit.mean(name) for name in ("store", "week", "region", "promotion")}
+    mean = {
+        name: fit.mean(name, corrected=False) for name in ("store", "week", "region", "promotion")
+    }
     factor = np.where(promotion, mean["promotion"], 1)
-    q = fit["store"]
+    q = fit.posteriors["store"]
     expected = np.bincount(store, mean["week"][week] * factor)
     np.testing.assert_allclose(q.alpha, script.SHAPE + np.bincount(store, sold), rtol=1e-12)
     np.testing.assert_allclose(q.beta, mean["region"][region] + expected, rtol=1e-5)
-    q = fit["week"]
+    q = fit.posteriors["week"]
     expected = np.bincount(week, mean["store"][store] * factor)
     np.testing.assert_allclose(q.alpha, 50 + np.bincount(week, sold), rtol=1e-12)
     np.testing.assert_allclose(q.beta, 50 + expected, rtol=1e-5)
-    q = fit["region"]
+    q = fit.posteriors["region"]
     np.testing.assert_allclose(q.alpha, 1 + script.SHAPE * np.bincount(region), rtol=1e-12)
     np.testing.assert_allclose(q.beta, 1 + np.bincount(region, mean["store"]), rtol=1e-5)
     expected = (mean["store"][store] * mean["week"][week])[promotion].sum()
-    assert fit["promotion"].alpha == pytest.approx(4 + sold[promotion].sum())
-    assert fit["promotion"].beta == pytest.approx(4 + expected, rel=1e-5)
+    assert fit.posteriors["promotion"].alpha == pytest.approx(4 + sold[promotion].sum())
+    assert fit.posteriors["promotion"].beta == pytest.approx(4 + expected, rel=1e-5)
 
 
 def test_the_promotion_and_new_stores_are_recovered(script, fitted):

@@ -192,7 +192,7 @@ def test_every_fit_reports_the_bound_of_its_q(make: Any, sizes: Any) -> None:
         fit = svmp.fit(network.model, method, max_sweeps=4, seed=2)
         q = anywhere(network, 0)
         for name, variable in network.hidden.items():
-            natural = variable.family.natural(**fit[name].parameters)
+            natural = variable.family.natural(**fit.posteriors[name].parameters)
             q.natural[name] = np.reshape(natural, (variable.size, -1))
             q.moments[name] = variable.family.moments(q.natural[name])
         assert fit.bound == pytest.approx(bound(network, q), rel=1e-8)

@@ -11,6 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 import svmp
+from svmp.network.network import Network
 
 from . import transform
 from .case import Broken, Case, Refused, Skip
@@ -342,19 +343,72 @@ def views_agree(case: Case) -> None:
 
 
 def what_is_printed_agrees(case: Case) -> None:
-    """`to_frame`, `fit[name]` and `summary` show the same sd of a number."""
-    fit = case.fit(case.pick(DEFAULT, JOINT))
-    printed = {row[0]: row for row in case.run("fit.summary()", fit=fit).rows}
+    """Every call shows the same sds, by default and of q, and says what they are."""
+    fit = case.fit(case.pick(DEFAULT, FULL, JOINT))
+    how = case.pick("", "corrected=False")
+    printed = {row[0]: row for row in case.run(f"fit.summary({how})", fit=fit).rows}
+    framed = case.run(f'fit.summary(kind="frame", {how})')
+    arrays = case.run(f"fit.to_xarray({how})")
+    draws = case.run(f"fit.draw({list(fit.posteriors)!r}, 400, seed=1, {how})")
     for name in fit.posteriors:
-        if np.asarray(fit.std(name)).size != 1 or case.spec[name].kind not in (*GAUSSIAN, "Gamma"):
+        kind = case.spec[name].kind
+        if kind in ("Categorical", "DiscreteMarkovChain", "Wishart"):
             continue
+        sd = np.asarray(case.run(f"fit.std({name!r}, {how})", fit=fit)).ravel()
+        rows = [str(v).split("[")[0] == name for v in framed["variable"]]
+        views = {
+            "var": np.sqrt(case.run(f"fit.var({name!r}, {how})")),
+            "posterior": case.run(f"fit.posterior({name!r}, {how}).std"),
+            "to_frame": case.run(f"fit.to_frame({name!r}, {how})")["sd"],
+            "summary as a frame": framed["sd"][rows],
+            "to_xarray": arrays[name].sel(statistic="sd"),
+        }
+        if kind in (*GAUSSIAN, "Gamma") and kind not in CHAINS and not case.spec[name].missing:
+            rule = case.run(f"fit.predict(model, {name!r}, {how})")
+            known = rule._known.own(name)
+            shape = (len(known), -1)
+            predicted = np.where(known[:, None], rule.std.reshape(shape), sd.reshape(shape))
+            views["predict"] = predicted
+        if how or kind in ("Normal", "MvNormal", "Gamma"):
+            views |= covariances_of(case, fit, name, how)
+        for view, found in views.items():
+            if not np.allclose(np.ravel(np.asarray(found)), sd, rtol=1e-6, atol=0):
+                raise Broken(f"sd of {name}: fit.std has {sd}, {view} {np.asarray(found)}")
+        if kind in GAUSSIAN:
+            ratio = draws[name].std(axis=0).ravel() / np.where(sd == 0, 1, sd) - (sd > 0)
+            if ratio.size and np.abs(ratio).max() > 0.35:
+                raise Broken(f"draws of {name} have sd {draws[name].std(axis=0)}, fit.std {sd}")
         shown = re.fullmatch(r"-?[\d.,]+(e[-+]\d+)?", printed[name][4])
-        if shown is None:
-            continue
-        sd, q = float(printed[name][4].replace(",", "")), float(np.ravel(fit.std(name))[0])
-        framed = float(case.run(f"fit.to_frame({name!r})")["sd"][0])
-        if abs(sd / framed - 1) > 1e-3 or abs(q / framed - 1) > 1e-3:
-            raise Broken(f"sd of {name}: printed {sd}, to_frame {framed}, fit.std {q}")
+        if shown and sd.size and abs(float(shown[0].replace(",", "")) / sd[0] - 1) > 1e-3:
+            raise Broken(f"sd of {name}: printed {shown[0]}, fit.std {sd}")
+
+
+def covariances_of(case: Case, fit: svmp.Fit, name: str, how: str) -> dict[str, Array]:
+    """Return the sd of a variable in `fit.covariance`, where that has what the fit shows."""
+    if not how and "linear response" not in fit[name].covariances and not fit.joint:
+        return {}
+    found = case.run(f"fit.covariance({name!r}, {how})")
+    return {"covariance": found.std(name)}
+
+
+def shown_sds_are_sound(case: Case) -> None:
+    """Linear response is shown only where `covariance` has it; it is exact for Normals."""
+    fit = case.fit(case.pick(DEFAULT, TIGHT, FULL))
+    for name in fit.posteriors:
+        own, shown = fit.posteriors[name], fit[name]
+        below = np.asarray(shown.std) < np.asarray(own.std) * (1 - 1e-3)
+        if case.spec[name].kind in ("Normal", "MvNormal") and below.any():
+            raise Broken(f"sd of {name} is {shown.std}, below that of q {own.std}")
+        if shown.covariances == "q" and not np.array_equal(shown.natural, own.natural):
+            raise Broken(f"{name} is said to be of q, and is not")
+    if "linear response" not in fit.covariances:
+        raise Skip
+    network = Network(case.model())
+    corrected = [n for n in fit.posteriors if fit[n].covariances == "linear response"]
+    if reached := [n for n in corrected if not len(network.barren(n))]:
+        case.run(f"fit.covariance({reached!r}, model=model)", fit=fit)
+    if case.truth is not None and linear_gaussian(case.spec):
+        compare_sds(case, fit, "fit.std", 1e-3)
 
 
 def corrected_is_not_smaller(case: Case) -> None:
@@ -364,7 +418,8 @@ def corrected_is_not_smaller(case: Case) -> None:
         raise Skip
     better = case.run("fit.corrected(model)", fit=fit)
     for name in fit.posteriors:
-        before, after = np.asarray(fit.std(name)), np.asarray(better.std(name))
+        before = np.asarray(fit.std(name, corrected=False))
+        after = np.asarray(better.std(name))
         if (after < before * (1 - 1e-3)).any() and case.spec[name].kind in GAUSSIAN:
             raise Broken(f"corrected sd of {name} is {after}, that of q {before}")
     if case.truth is not None and linear_gaussian(case.spec):
@@ -547,9 +602,9 @@ def parts_are_the_whole(case: Case) -> None:
     if abs(parts.bound - whole.bound) > tolerance(whole, 1e-6):
         raise Broken(f"in parts: bound {parts.bound!r}, one table {whole.bound!r}")
     for name in whole.posteriors:
-        mean = moved.mean(case.spec, name, np.asarray(whole.mean(name)))
-        sd = moved.std(case.spec, name, np.asarray(whole.std(name)))
-        off = np.abs(np.asarray(parts.mean(name)) - mean) / np.where(sd == 0, 1, sd)
+        mean = moved.mean(case.spec, name, np.asarray(whole.posteriors[name].mean))
+        sd = moved.std(case.spec, name, np.asarray(whole.posteriors[name].std))
+        off = np.abs(np.asarray(parts.posteriors[name].mean) - mean) / np.where(sd == 0, 1, sd)
         if off.size and off.max() > 0.02:
             raise Broken(f"in parts: mean of {name} {parts.mean(name)}, one table {mean}")
 
@@ -616,7 +671,8 @@ LAWS: tuple[Callable[[Case], None], ...] = (
     bound_never_falls, bound_below_evidence, means_are_exact, joint_is_exact, alone_is_exact,
     joint_is_not_below_the_product, default_is_not_below_full, default_is_at_an_optimum,
     loops_and_plain_code_agree, threads_do_not_matter, twice_is_the_same, saved_is_loaded,
-    resumed_is_the_same, views_agree, what_is_printed_agrees, corrected_is_not_smaller,
+    resumed_is_the_same, views_agree, what_is_printed_agrees, shown_sds_are_sound,
+    corrected_is_not_smaller,
     covariance_is_exact, predictions_agree, units_do_not_matter, everything_in_one_unit,
     shifts_do_not_matter, orders_do_not_matter, order_of_declarations_does_not_matter,
     labels_do_not_matter, missing_rows_are_as_if_left_out, twice_a_row_is_twice_the_weight,

@@ -71,7 +71,7 @@ def test_regression_is_at_its_fixed_point_and_near_scikit_learn() -> None:
     other, other_std = theirs.predict(X, return_std=True)
     np.testing.assert_allclose(mean, other, atol=0.05)
     np.testing.assert_allclose(std, other_std, rtol=0.1)
-    alpha, tau = model.fit_.mean("alpha")[1], model.fit_.mean("tau") / y.var()
+    alpha, tau = model.fit_.posteriors["alpha"].mean[1], model.fit_.posteriors["tau"].mean / y.var()
     around = X - X.mean(axis=0)
     prior = alpha * np.diag(X.var(axis=0)) / y.var()  # that of columns and y in standard units
     precision = prior + tau * around.T @ around

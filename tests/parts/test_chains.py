@@ -94,7 +94,9 @@ def test_sequences_in_parts_have_the_bounds_of_one_table_in_every_sweep(
     fit = svmp.fit(parts, svmp.FullVB(order=order), **options)
     np.testing.assert_allclose(fit.trace["bound"], whole.trace["bound"], rtol=1e-11)
     for name in order[1:]:
-        np.testing.assert_allclose(fit[name].natural, whole[name].natural, rtol=1e-8)
+        np.testing.assert_allclose(
+            fit.posteriors[name].natural, whole.posteriors[name].natural, rtol=1e-8
+        )
 
 
 def test_matrices_by_row_and_saved_fits_of_sequences_in_parts(tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ def test_full_vb_over_parts_has_the_bounds_of_the_undivided_table(name: str, ker
     assert np.all(np.diff(parts.trace["bound"]) >= -1e-9 * np.abs(parts.bound))
     assert parts.accesses == whole.accesses
     for variable in whole.posteriors:
-        here, there = parts[variable], whole[variable]
+        here, there = parts.posteriors[variable], whole.posteriors[variable]
         assert here.dims == there.dims
         if name != "events":
             np.testing.assert_allclose(here.natural, there.natural, rtol=1e-7, atol=1e-8)
@@ -183,7 +183,7 @@ def test_elements_with_the_same_label_are_the_same_in_all_parts(kernels: bool) -
     here = run(divided, np.array(labels["user"]), np.array(labels["item"]))
     assert here.bound == pytest.approx(there.bound, rel=1e-12)
     at = np.argsort(labels["item"])
-    np.testing.assert_allclose(here["v"].mean[at], there["v"].mean, rtol=1e-8)
+    np.testing.assert_allclose(here.posteriors["v"].mean[at], there.posteriors["v"].mean, rtol=1e-8)
 
 
 def test_checkpoint_of_parts_resumes_to_the_same_bits(tmp_path: Path) -> None:

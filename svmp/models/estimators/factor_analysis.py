@@ -100,7 +100,7 @@ class FactorAnalysis(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NetworkE
         centre, scale = self._columns.centre, self._columns.scale
         self.components_ = (self.fit_.mean("loading") * scale[:, None]).T
         self.mean_ = centre + scale * self.fit_.mean("level")
-        self.noise_variance_ = scale**2 / self.fit_.mean("tau")
+        self.noise_variance_ = scale**2 / self.fit_.mean("tau", corrected=False)
         self._n_features_out = self.n_components
         return fitted
 
@@ -108,7 +108,7 @@ class FactorAnalysis(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NetworkE
         """Return the expected factors of each row."""
         check_is_fitted(self)
         X = self._columns.apply(validate_data(self, X, dtype=np.float64, reset=False))
-        q, tau = self.fit_["loading"], self.fit_.mean("tau")
+        q, tau = self.fit_.posteriors["loading"], self.fit_.mean("tau", corrected=False)
         size = self.n_components
         square = q.moments[:, size:].reshape(-1, size, size)
         precision = np.eye(size) + np.einsum("j,jkl->kl", tau, square)

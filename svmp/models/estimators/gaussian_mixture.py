@@ -127,7 +127,7 @@ class GaussianMixture(DensityMixin, NetworkEstimator):
         """Log weight and density of each component at each row, with the centres' uncertainty."""
         check_is_fitted(self)
         X = self._columns.apply(validate_data(self, X, dtype=np.float64, reset=False))
-        root = np.linalg.cholesky(self._covariances + self.fit_["mu"].cov)
+        root = np.linalg.cholesky(self._covariances + self.fit_.posteriors["mu"].cov)
         found = np.empty((len(X), len(root)))
         for k, (mean, factor) in enumerate(zip(self.fit_.mean("mu"), root, strict=True)):
             white = np.linalg.solve(factor, (X - mean).T)

@@ -135,7 +135,7 @@ class BayesianRegression(RegressorMixin, NetworkEstimator):
         mean = self._target.centre + size * (X @ q.mean)
         if not return_std:
             return mean
-        tau = self.fit_["tau"]
+        tau = self.fit_.posteriors["tau"]
         noise = float(tau.beta / (tau.alpha - 1)) if tau.alpha > 1 else float(tau.beta / tau.alpha)
         return mean, size * np.sqrt(quadratic_forms(X, q.cov) + noise)
 
@@ -151,5 +151,5 @@ class BayesianRegression(RegressorMixin, NetworkEstimator):
         mean = np.append(self.intercept_, self.coef_) if self.fit_intercept else self.coef_
         rows = coefficient_rows(self.names_, mean, np.sqrt(self.sigma_.diagonal()), prob)
         size = float(self._target.scale)
-        rows.append(noise_row(self.fit_["tau"], size, prob))
+        rows.append(noise_row(self.fit_.posteriors["tau"], size, prob))
         return coefficient_table(f"BayesianRegression, {self.fit_.status}", rows, prob)

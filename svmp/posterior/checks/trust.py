@@ -20,6 +20,17 @@ from svmp.posterior.record.run_record import RunRecord
 from svmp.posterior.uncertainty.corrected import correctable, factors_of_rates
 from svmp.posterior.uncertainty.linear_response import linear_response
 from svmp.posterior.uncertainty.message_map import MessageMap
+from svmp.inference.joint_blocks import found_blocks
+from svmp.inference.run_record import RunRecord
+from svmp.inference.seeds import Seed
+from svmp.inference.uncertainty.corrected import correctable, factors_of_rates
+from svmp.inference.uncertainty.covariance import Covariance
+from svmp.inference.uncertainty.linear_response import linear_response
+from svmp.inference.uncertainty.message_map import MessageMap
+from svmp.inference.uncertainty.psis import DRAWS, GOOD, USABLE, Importance, importance
+from svmp.inference.uncertainty.shown import corrected_call
+from svmp.network.model import Model
+from svmp.network.variable import Variable
 
 FEW = 50
 """Most numbers whose sds are computed by linear response."""
@@ -39,11 +50,21 @@ class Ratio:
     response: float
 
 
-def diagnose(fit: RunRecord, model: Model, draws: int = DRAWS, seed: Seed = 0) -> str:
-    """Return a paragraph on a fit; see `Fit.diagnose`."""
+def diagnose(
+    fit: RunRecord,
+    model: Model,
+    draws: int = DRAWS,
+    seed: Seed = 0,
+    response: Covariance | None = None,
+) -> str:
+    """Return a paragraph on a fit; see `Fit.diagnose`. `response` has what the fit shows anyway."""
     found = importance(fit, model, draws, seed)
     sentences = [about_status(fit), about_q(found)]
-    sentences += [about_means(fit, found), about_variances(fit, found), about_bound(fit, found)]
+    sentences += [
+        about_means(fit, found),
+        about_variances(fit, found, response),
+        about_bound(fit, found),
+    ]
     return " ".join(sentences)
 
 
@@ -83,10 +104,17 @@ def about_means(fit: RunRecord, found: Importance) -> str:
     name, shift = largest_shift(found)
     moved = f"importance weights move them by at most {shift:.2f} sd ('{name}')"
     if found.khat > USABLE:
-        return (
-            "Its means are mostly good even so, but weights cannot check them here: compare them "
-            "with svmp.calibrate or with a sampler where they matter."
+        unchecked = (
+            "Its means could not be checked, since weights cannot tell how far they are off: "
+            "compare them with svmp.calibrate or with a sampler where they matter."
         )
+        if any(table.conditional.factor.convex for table in tables_of(found)):
+            unchecked += (
+                " Its logits are fitted by a bound, under which effects of groups with few rows, "
+                "and coefficients beside them, are too near 0, by more than their sds if groups "
+                "differ much."
+            )
+        return unchecked
     if shift <= SHIFTED:
         return f"Trust its means: {moved}."
     return f"Take its means with care: importance weights move that of '{name}' by {shift:.2f} sd."
@@ -107,13 +135,25 @@ def largest_shift(found: Importance) -> tuple[str, float]:
     return worst, shifts.get(worst, 0.0)
 
 
-def about_variances(fit: RunRecord, found: Importance) -> str:
+def tables_of(found: Importance) -> list[Variable]:
+    """Return all tables of a network."""
+    network = found.density.network
+    return [*network.hidden.values(), *network.observed.values()]
+
+
+def about_variances(fit: RunRecord, found: Importance, response: Covariance | None) -> str:
     """Say whether to trust the variances."""
     if found.khat == 0:
         return "Trust its variances."
     if fit.joint:
         names = ", ".join(f"'{name}'" for block in fit.joint for name in block.names)
-        return f"Its variances see how {names} depend on each other: k-hat is the check of them."
+        said = f"Its variances see how {names} depend on each other: k-hat is the check of them."
+        if any(table.conditional.factor.convex for table in tables_of(found)):
+            said += (
+                " Under the bound of logits they are too small: those of fit.corrected(model) of a "
+                "fit without joint= are wider."
+            )
+        return said
     try:
         ratio = worst_ratio(MessageMap(found.density.network, found.density.q))
     except ModelError as error:
@@ -128,11 +168,18 @@ def about_variances(fit: RunRecord, found: Importance) -> str:
             "Trust its variances: linear response has sds of at most "
             f"{ratio.ratio:.2f} times those of q ('{ratio.name}')."
         )
-    blocks = found_blocks(found.density.network)
+    blocks = [
+        block
+        for block in found_blocks(found.density.network)
+        if ratio.name in block.names
+        and not any(table.conditional.factor.convex for table in block.tables)
+    ]
     possible = {*correctable(fit.posteriors)} - factors_of_rates(found.density.network)
-    one = f'fit.covariance(["{ratio.name}"], model=model)'
-    remedy = "fit.corrected(model)" if ratio.name in possible else one
-    joint = ', or fit with joint="auto"' * any(ratio.name in block.names for block in blocks)
+    remedy = corrected_call(fit) if ratio.name in possible else ""
+    remedy = remedy or f'fit.covariance(["{ratio.name}"], model=model)'
+    if response is not None and ratio.name in response.names:
+        remedy = "linear response, which the fit shows"
+    joint = ', or fit with joint="auto"' * bool(blocks)
     return (
         f"Do not trust its variances: that of '{ratio.name}' is too small, with an sd of "
         f"{ratio.q:.3g} where linear response has {ratio.response:.3g}, {ratio.ratio:.1f} times as "
@@ -152,7 +199,7 @@ def worst_ratio(phi: MessageMap) -> Ratio | None:
     if not names:
         return None
     with np.errstate(all="ignore"):
-        response = linear_response(phi, names)
+        response = linear_response(phi, names, matched=True)
     ratios = []
     for name in names:
         own: Array = np.sqrt(network.hidden[name].family.var(phi.q.natural[name]).ravel())

@@ -87,6 +87,8 @@ ABOUT = record(
         "ends": label_files.COORDS,
         "forms": dict_of(dict_of(text)),
         "response": list_of(text),
+        "responding": list_of(text),
+        "refused": text,
         "restarts": list_of(
             record(
                 {
@@ -160,6 +162,10 @@ def write(fit: RunRecord, path: str | os.PathLike[str]) -> None:
     if fit.response is not None:
         about["response"], matrix = response_files.pack(fit.response)
         tensors |= matrix
+    if fit.responding:
+        about["responding"] = list(fit.responding)
+    if fit.refused:
+        about["refused"] = fit.refused
     try:
         with written_beside(target) as draft:
             save_file(tensors, draft, metadata={KEY: json.dumps(about)})
@@ -187,6 +193,8 @@ def read(path: str | os.PathLike[str]) -> dict[str, Any]:
             "response": [],
             "diverged_bound": None,
             "remaining": None,
+            "responding": [],
+            "refused": "",
             **about,
         }  # only fits that have some have them
         return _fields(ABOUT("description", about), tensors)
@@ -234,7 +242,10 @@ def _fields(about: dict[str, Any], tensors: Tensors) -> dict[str, Any]:
     fields["response"] = response_files.unpack(about["response"], tensors, posteriors)
     fields |= {"drifts": drift_files.unpack(about["drifts"], tensors)}
     starts = Restarts(Restart(**start) for start in about["restarts"])
-    fields |= {"forms": about["forms"], "restarts": starts or None}
+    fields |= {"forms": about["forms"], "restarts": starts or None, "refused": about["refused"]}
+    unknown = set(about["responding"]) - set(about["variables"])
+    need(not unknown, "damaged: there are covariances of unknown variables")
+    fields["responding"] = tuple(about["responding"])
     return {**{k: about[k] for k in kept}, **fields}
 
 

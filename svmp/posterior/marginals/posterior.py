@@ -54,6 +54,8 @@ class Posterior(EarlierQ):
         Natural parameters, (elements, size).
     labels
         The labels along each axis of the mean, of a small array in a fit; by default its places.
+    covariances
+        What its variances are those of: "q", "a joint block" or "linear response".
 
     Its standard parameters are attributes too: `fit["tau"].alpha`. The natural parameters are
     read-only; every other array is a new one, which the caller may change.
@@ -65,6 +67,7 @@ class Posterior(EarlierQ):
     family: Family
     natural: Array
     labels: tuple[tuple[str, ...], ...] | None = field(default=None, kw_only=True)
+    covariances: str = field(default="q", kw_only=True)
 
     def __post_init__(self) -> None:
         own = self.natural.view()
@@ -209,7 +212,9 @@ class Posterior(EarlierQ):
         return self.parameters[name]
 
     def __repr__(self) -> str:
-        head = f"<q({self.name}): {type(base_of(self.family)).__name__}, dims {self.dims}>"
+        sds = "" if self.covariances == "q" else f", sds by {self.covariances}"
+        kind = type(base_of(self.family)).__name__
+        head = f"<q({self.name}): {kind}, dims {self.dims}{sds}>"
         rows = self.entry_rows() if self.is_small() else []
         return f"{head}\n\n{text_table(entry_heads(0.9), rows)}" if rows else head
 
@@ -240,7 +245,7 @@ class Posterior(EarlierQ):
 
     def _repr_html_(self) -> str:
         entries = self.entry_rows() if self.is_small() else []
-        return posterior_html(self.summary_row(), entries, self.parameters, 0.9)
+        return posterior_html(self.summary_row(), entries, self.parameters, 0.9, self.covariances)
 
 
 def draw_count(size: Any, name: str = "size") -> int:

@@ -95,12 +95,20 @@ def number(value: float) -> str:
 
 
 def posterior_html(
-    about: Row, entries: Sequence[Row], parameters: Mapping[str, Array], prob: float
+    about: Row,
+    entries: Sequence[Row],
+    parameters: Mapping[str, Array],
+    prob: float,
+    sds: str = "q",
 ) -> str:
-    """Return one variable as tables in HTML: its row and parameters, and a row for each entry."""
+    """Return one variable as tables in HTML: its row and parameters, and a row for each entry.
+
+    `sds` says what the sd is that of.
+    """
     told = zip(heads(prob), about, strict=True)
     table = [line for line in told if len(entries) <= 1 or line[0] in heads(prob)[:3]]
     table += [(name, span(values)) for name, values in parameters.items() if np.size(values)]
+    table += [("sds by", sds)] if sds != "q" else []
     first = html_table(("", ""), [line for line in table if line[1]], f"q({about[0]})")
     return first + (html_table(entry_heads(prob), entries) if len(entries) > 1 else "")
 

@@ -12,6 +12,9 @@ from svmp.errors import ModelError, SvmpError
 from svmp.families.family import Array
 from svmp.posterior.record.run_record import RunRecord
 from svmp.posterior.tables.entries import Dim, checked_names, dims_of
+from svmp.inference.output.entries import Dim, checked_names, dims_of
+from svmp.inference.run_record import RunRecord
+from svmp.inference.uncertainty.shown import kind_of
 
 STATISTIC, DRAW, CHAIN, EVALUATION = "statistic", "draw", "chain", "evaluation"
 OBSERVED = "observed_data"
@@ -83,6 +86,7 @@ def _dataset(fit: RunRecord, arrays: Mapping[str, tuple[Sequence[Dim], Array]]) 
         coords |= {n: dim.values for n, dim in zip(names, dims, strict=True)}
         found[name] = names, values
     about = {"status": fit.status, "bound": fit.bound, "iterations": fit.iterations}
+    about["covariances"] = kind_of(fit)
     return xarray.Dataset(found, coords=coords, attrs=about)
 
 

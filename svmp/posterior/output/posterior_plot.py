@@ -15,6 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from svmp.errors import ModelError
+from svmp.families import Bernoulli, Binomial, Multinomial, Poisson
+from svmp.inference.output.entries import Dim, dims_of, is_categorical, statistics
+from svmp.inference.output.figures import new_panels
+from svmp.inference.output.lines import Lines, short
+from svmp.inference.posteriors.posterior import Posterior
+from svmp.inference.run_record import RunRecord
+from svmp.inference.uncertainty.shown import Q, kind_of_variable
 from svmp.network.validation import shown
 from svmp.posterior.marginals.posterior import Posterior
 from svmp.posterior.output.figures import new_panels
@@ -51,6 +58,9 @@ def plot_posterior(fit: RunRecord, names: list[str], prob: float, most: int) -> 
             _entries(ax, q, some, prob)
         else:
             _band(ax, q, prob)
+        sds = kind_of_variable(fit, q.name)
+        if sds != Q:
+            ax.set_xlabel(f"{ax.get_xlabel()}, by {sds}")
     return axes
 
 

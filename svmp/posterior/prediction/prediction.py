@@ -249,7 +249,8 @@ class Prediction(Columns):
         backend
             "pandas", "polars" or "pyarrow".
         """
-        return entries_frame(self.name, self._axes, self._statistics(prob), backend)
+        numbers = self._statistics(prob)
+        return entries_frame(self.name, self._axes, numbers, backend, self.covariances)
 
     def _statistics(self, prob: float) -> dict[str, Array]:
         """Return mean, sd and the ends of the interval, which a Categorical does not have."""

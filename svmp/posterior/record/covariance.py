@@ -10,7 +10,12 @@ import numpy as np
 
 from svmp.errors import ModelError
 from svmp.families.family import Array
+from svmp.network.grid import Ints
 from svmp.network.validation import shown
+
+
+class NothingToCorrect(ModelError):
+    """A fit has no variables whose variances linear response would change."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,15 +27,18 @@ class Covariance:
     names, shapes
         The variables, and the shape of the mean of each.
     mean
-        The means of q, of all variables one after the other.
+        The means, of all variables one after the other.
     matrix
         The covariance matrix, in the same order.
+    covariances
+        What the covariances are those of: "q", "a joint block" or "linear response".
     """
 
     names: tuple[str, ...]
     shapes: tuple[tuple[int, ...], ...]
     mean: Array
     matrix: Array
+    covariances: str = "linear response"
 
     def var(self, name: str) -> Array:
         """Return the variance of each entry of a variable, with its dims."""
@@ -48,8 +56,7 @@ class Covariance:
 
     def of(self, names: Sequence[str]) -> Array:
         """Return the covariance matrix of some of the variables, in the order of their names."""
-        places = [np.arange(len(self.mean))[self._place(name)] for name in names]
-        at = np.concatenate([np.zeros(0, dtype=np.int64), *places])
+        at = np.concatenate([np.zeros(0, dtype=np.int64), *map(self.places, names)])
         return self.matrix[np.ix_(at, at)]
 
     @property
@@ -65,5 +72,12 @@ class Covariance:
         start = sum(map(prod, self.shapes[:at]))
         return slice(start, start + prod(self.shapes[at]))
 
+    def places(self, name: str) -> Ints:
+        """Return where the entries of a variable are in the matrix."""
+        return np.arange(len(self.mean))[self._place(name)]
+
     def __repr__(self) -> str:
-        return f"<Covariance of {', '.join(self.names)}: {len(self.matrix)} numbers>"
+        return (
+            f"<Covariance of {', '.join(self.names)}: {len(self.matrix)} numbers, covariances of "
+            f"{self.covariances}>"
+        )

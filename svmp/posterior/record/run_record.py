@@ -39,6 +39,8 @@ class RunRecord:
     response: Covariance | None = None
     diverged_bound: float | None = None
     remaining: float | None = None
+    responding: tuple[str, ...] = ()
+    refused: str = ""
 
     @property
     def ending(self) -> str:

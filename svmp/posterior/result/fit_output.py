@@ -11,6 +11,7 @@ from svmp.errors import ModelError
 from svmp.families.family import Array
 from svmp.inference.running.arguments import check_model
 from svmp.inference.running.seeds import Seed
+from svmp.inference.uncertainty.shown import note
 from svmp.network.keywords import known_keywords
 from svmp.network.model import Model
 from svmp.network.validation import shown
@@ -28,10 +29,6 @@ from svmp.posterior.tables.frames import summary_frame, to_frame
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-
-CORRECTED = "sds by linear response; fit.summary(corrected=False) has those of q"
-OF_Q = "sds of q, too small where variables depend on each other: fit.diagnose(model) checks them"
 
 
 class FitOutput(FitUncertainty):
@@ -100,14 +97,19 @@ class FitOutput(FitUncertainty):
             return summary_frame(source, checked_names(self, names), prob, backend)
         if kind != "table":
             raise ModelError(f'kind must be "table" or "frame", not {shown(kind)}')
-        notes = [CORRECTED] if source is not self else [] if self.joint else [OF_Q]
+        notes = [note(self, source, self._shown, self._answer[1])]
         notes += [repr(block) for block in self.joint]
         notes += [] if self.restarts is None else ["", repr(self.restarts)]
         return summarise(source, names, prob, "\n".join(notes), draw_count(entries, "entries"))
 
     @known_keywords
     def to_frame(
-        self, name: str | None = None, *, prob: float = 0.9, backend: str = "pandas"
+        self,
+        name: str | None = None,
+        *,
+        prob: float = 0.9,
+        backend: str = "pandas",
+        corrected: bool | None = None,
     ) -> Any:
         """Return a variable as a data frame: a row for each entry, with labels, mean, sd, interval.
 
@@ -119,14 +121,17 @@ class FitOutput(FitUncertainty):
             Probability of the central intervals, from `lower` to `upper`.
         backend
             "pandas", "polars" or "pyarrow".
+        corrected
+            As for `summary`.
 
         Returns
         -------
         data frame
             A column for each dim, then `mean`, `sd`, `lower` and `upper`. A Categorical has its
-            probabilities as means, and no interval.
+            probabilities as means, and no interval. What the sds are those of is in `attrs` of a
+            pandas frame, and in the metadata of the schema of a pyarrow table.
         """
-        return to_frame(self, name, prob, backend)
+        return to_frame(self._with_covariances(corrected), name, prob, backend)
 
     @known_keywords
     def to_xarray(
@@ -135,6 +140,7 @@ class FitOutput(FitUncertainty):
         *,
         draws: int | None = None,
         seed: Seed = None,
+        corrected: bool | None = None,
     ) -> Any:
         """Return the posteriors as an xarray Dataset, with dims and labels.
 
@@ -145,15 +151,18 @@ class FitOutput(FitUncertainty):
         draws, seed
             Number of joint draws from q, along the dim `draw`, and their seed. By default the
             Dataset has means and standard deviations, along the dim `statistic`.
+        corrected
+            As for `summary`.
 
         Returns
         -------
         xarray.Dataset
             `data["u"].sel(statistic="mean", user="alice")`.
         """
+        source = self._with_covariances(corrected)
         if draws is None:
-            return means_and_sds(self, names)
-        return draws_of(self, self._draws(names, draws, seed))
+            return means_and_sds(source, names)
+        return draws_of(source, source._draws(names, draws, seed))
 
     @known_keywords
     def to_arviz(
@@ -163,6 +172,7 @@ class FitOutput(FitUncertainty):
         model: Model | None = None,
         draws: int = 1000,
         seed: Seed = None,
+        corrected: bool | None = None,
     ) -> Any:
         """Return draws for ArviZ, with log likelihoods, predictions and observed values.
 
@@ -179,6 +189,8 @@ class FitOutput(FitUncertainty):
             given. Without `model`, they are also left out above 20 million numbers.
         draws, seed
             Number of joint draws of the hidden variables, and their seed.
+        corrected
+            As for `summary`.
 
         Returns
         -------
@@ -190,11 +202,12 @@ class FitOutput(FitUncertainty):
         known = self._kept if model is None else model
         if model is not None:
             check_model(model)
+        source = self._with_covariances(corrected)
         if known is None or (model is None and not fits_into_memory(known, size)):
-            return to_arviz(self, self._draws(wanted, size, seed), {})
-        drawn = self._draws(None, size, seed)
+            return to_arviz(source, source._draws(wanted, size, seed), {})
+        drawn = source._draws(None, size, seed)
         groups = model_groups(self, known, drawn, seed)
-        return to_arviz(self, {name: drawn[name] for name in wanted}, groups)
+        return to_arviz(source, {name: drawn[name] for name in wanted}, groups)
 
     @known_keywords
     def plot_posterior(
@@ -203,6 +216,7 @@ class FitOutput(FitUncertainty):
         *,
         prob: float = 0.9,
         most: int = 40,
+        corrected: bool | None = None,
     ) -> NDArray[Any]:
         """Draw the posteriors: densities of single numbers, intervals of arrays with their labels.
 
@@ -218,13 +232,16 @@ class FitOutput(FitUncertainty):
         most
             Largest number of labelled lines in a panel; entries of larger arrays are sorted by
             their means, and drawn as a band.
+        corrected
+            As for `summary`.
 
         Returns
         -------
         array of Axes
             One for each variable; `axes[0].figure` is the figure.
         """
-        return plot_posterior(self, checked_names(self, names), prob, most)
+        source = self._with_covariances(corrected)
+        return plot_posterior(source, checked_names(self, names), prob, most)
 
     def plot_trace(self) -> NDArray[Any]:
         """Draw the run: the bound, its distance from the best bound, and held-out scores.

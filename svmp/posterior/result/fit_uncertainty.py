@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Self
+from typing import Any, Self
+
+import numpy as np
 
 from svmp.errors import ModelError
 from svmp.inference.running.seeds import Seed
+from svmp.families import Gamma, MvNormal, Normal
 from svmp.network.keywords import known_keywords
 from svmp.network.model import Model
 from svmp.network.validation import shown
 from svmp.posterior.checks.psis import DRAWS, importance
 from svmp.posterior.checks.trust import diagnose
-from svmp.posterior.record.covariance import Covariance
+from svmp.posterior.marginals.posterior import Posterior
+from svmp.posterior.record.covariance import Covariance, NothingToCorrect
 from svmp.posterior.record.run_record import RunRecord
+from svmp.posterior.tables.entries import labelled
+from svmp.posterior.uncertainty.linear_response import asked_names, covariance
+from svmp.posterior.uncertainty.shown import kind_of, kind_of_variable
 from svmp.posterior.uncertainty.corrected import corrected_fields, response_of
-from svmp.posterior.uncertainty.linear_response import covariance
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,6 +31,43 @@ class FitUncertainty(RunRecord):
     """The part of `Fit` that says how far to trust it; small networks keep their model for it."""
 
     _kept: Model | None = None
+    _read: dict[tuple[str, bool | None], Posterior] = field(default_factory=dict, init=False)
+
+    @property
+    def covariances(self) -> str:
+        """What its variances and covariances are those of, in everything that it shows.
+
+        "linear response", "a joint block", "linear response and a joint block", or "q": see
+        docs/uncertainty.md. `fit[name].covariances` says it of one variable.
+        """
+        return kind_of(self._shown)
+
+    @known_keywords
+    def posterior(self, name: str, *, corrected: bool | None = None) -> Posterior:
+        """Return the posterior of a variable, which is `fit[name]`.
+
+        Parameters
+        ----------
+        name
+            A hidden variable.
+        corrected
+            Whether Normals and Gammas have the variances of linear response, or those of q. By
+            default the former in small networks. Every call that shows variances has this argument.
+        """
+        if name not in self.posteriors:
+            raise KeyError(f"no hidden variable '{name}'; there are {list(self.posteriors)}")
+        key = name, checked(corrected)
+        if key not in self._read:
+            self._read[key] = labelled(self, self._posterior(*key))
+        return self._read[key]
+
+    def _posterior(self, name: str, corrected: bool | None) -> Posterior:
+        """Return the posterior of a variable, whose entries have no labels yet."""
+        if corrected is None and not may_be_corrected(self, name):
+            return self.posteriors[name]
+        source = self._with_covariances(corrected)
+        q, kind = source.posteriors[name], kind_of_variable(source, name)
+        return q if kind == q.covariances else replace(q, covariances=kind)
 
     @known_keywords
     def covariance(
@@ -33,6 +76,7 @@ class FitUncertainty(RunRecord):
         *,
         model: Model | None = None,
         method: str | None = None,
+        corrected: bool | None = None,
     ) -> Covariance:
         """Return posterior covariances that see the dependence between variables.
 
@@ -47,10 +91,14 @@ class FitUncertainty(RunRecord):
         names
             Hidden variables, of up to 1,000 numbers together: each takes a linear system.
         model
-            The model of this fit, which linear response needs.
+            The model of this fit, which linear response needs; small networks keep it.
         method
             "linear_response", or "q" (also "mean_field") for those of q itself, which is the
-            default for a fit with joint blocks.
+            default for a fit with joint blocks. By default a Gamma has the variance that it has
+            in the fit, matched on the log scale; "linear_response" by name has that of the
+            response of its mean.
+        corrected
+            `False` is the same as `method="q"`, as in all other calls.
 
         Returns
         -------
@@ -64,11 +112,29 @@ class FitUncertainty(RunRecord):
         ...     svmp.Normal("y", mu=a + b, tau=1, observed=[3.0])
         <observed Normal 'y' {'y_dim_0': 1}>
         >>> fit = svmp.fit(model)
-        >>> fit["a"].var, fit.covariance("a", model=model).var("a")  # 1/2, where 2/3 is right
+        >>> fit.var("a", corrected=False), fit.covariance("a").var("a")  # 1/2; 2/3 is right
         (array(0.5), array(0.66666667))
         """
-        chosen = ("q" if self.joint else "linear_response") if method is None else method
-        return covariance(self, names, model, chosen)
+        if checked(corrected) is not None and method is not None:
+            raise ModelError("give method= or corrected=, not both")
+        if corrected is False:
+            method = "q"
+        if method is None and self.joint:
+            found = self._with_covariances(corrected)
+            return replace(covariance(found, names, model, "q"), covariances=kind_of(found))
+        own = model is None or model is self._kept
+        known = self._response if method is None and own else None
+        if known is not None:
+            listed = asked_names(names, self.posteriors)
+            if set(listed) <= set(known.names):
+                q = self._shown.posteriors
+                means = [q[n].mean for n in listed]
+                shapes = tuple(np.shape(mean) for mean in means)
+                flat = np.concatenate([np.ravel(mean) for mean in means])
+                return Covariance(tuple(listed), shapes, flat, known.of(listed))
+        if model is None and self.refused and method is None:
+            raise ModelError(self.refused)
+        return covariance(self, names, self._kept if model is None else model, method)
 
     def corrected(
         self, model: Model | None = None, names: str | Sequence[str] | None = None
@@ -76,10 +142,10 @@ class FitUncertainty(RunRecord):
         """Return this fit with the covariances of linear response in the place of those of q.
 
         Its Normals are one joint block with the same means, so that predictions, draws, intervals
-        and summaries have standard deviations that are not too small because of each other. Its
-        Gammas have the same means and the new variances. A fit with joint blocks keeps these, and
-        the precisions of their rows have new variances. The bound is still that of q. It is meant
-        to be read, and not to be fitted on.
+        and summaries have standard deviations that are not too small because of each other. The
+        logarithms of its Gammas have the same means and the new variances. A fit with joint blocks
+        keeps these, and the precisions of their rows have new variances. The bound is still that of
+        q. It is meant to be read, and not to be fitted on. Small networks show all this anyway.
 
         Parameters
         ----------
@@ -94,29 +160,63 @@ class FitUncertainty(RunRecord):
         ...     b = svmp.Normal("b", mu=0, tau=1)
         ...     _ = svmp.Normal("y", mu=a + b, tau=1, observed=[1.0, 2.0])
         >>> fit = svmp.fit(model, svmp.FullVB(), tol=1e-12)
-        >>> f"{fit['a'].var:.3f}, {fit.corrected()['a'].var:.3f}"
+        >>> f"{fit.var('a', corrected=False):.3f}, {fit.corrected()['a'].var:.3f}"
         '0.333, 0.600'
         """
-        if model is None and names is None and self._response is not None:
-            found = self._response
-        else:
-            found = response_of(self, self._kept if model is None else model, names)
-        return replace(self, **corrected_fields(self, found), response=None, _kept=None)
+        if self.responding and model is None:
+            raise ModelError("this fit has the covariances of linear response already")
+        if model is None and names is None:
+            if self._response is not None:
+                return replace(self, **corrected_fields(self, self._response), _kept=None)
+            if self.refused:
+                raise ModelError(self.refused)
+        found = response_of(self, self._kept if model is None else model, names)
+        return replace(self, **corrected_fields(self, found), _kept=None)
 
     @cached_property
+    def _answer(self) -> tuple[Covariance | None, str]:
+        """Covariances of linear response by default, or the reason why they are refused."""
+        if self.response is not None or self.refused or self._kept is None:
+            return self.response, self.refused
+        try:
+            return response_of(self, self._kept), ""
+        except NothingToCorrect:
+            return None, ""
+        except ModelError as error:
+            return None, str(error)
+
+    @property
     def _response(self) -> Covariance | None:
         """Covariances of linear response; None for large networks, and where there are none."""
-        if self.response is not None or self._kept is None:
-            return self.response
-        try:
-            return response_of(self, self._kept)
-        except ModelError:
-            return None
+        return self._answer[0]
 
     @cached_property
-    def _repaired(self) -> Self | None:
-        """The fit with the covariances of linear response, if it has them by default."""
-        return None if self._response is None else self.corrected()
+    def _shown(self) -> Self:
+        """The fit with the variances and covariances that it shows: see shown.py."""
+        return self if self._response is None else self.corrected()
+
+    def _with_covariances(self, corrected: bool | None) -> Self:
+        """Return the fit with the variances that a call shows: `corrected` is its argument."""
+        if checked(corrected) is None:
+            return self._shown
+        if corrected:
+            return self if self.responding else self._by_request
+        if self.responding:
+            raise ModelError(
+                "this fit has the covariances of linear response alone; those of q are in the fit "
+                "that it was made from"
+            )
+        return self
+
+    @cached_property
+    def _by_request(self) -> Self:
+        """The fit with the covariances of linear response, whatever its size."""
+        return self.corrected() if self._response is None else self._shown
+
+    def _record(self) -> Self:
+        """Return the fit as it is saved."""
+        response, refused = self._answer
+        return replace(self, response=response, refused=refused)
 
     @known_keywords
     def khat(self, model: Model, *, draws: int = DRAWS, seed: Seed = 0) -> float:
@@ -162,12 +262,16 @@ class FitUncertainty(RunRecord):
             q, and the gap between the bound and the log evidence. Needs arviz-stats, which
             `pip install "svmp[psis]"` installs.
         """
-        return diagnose(self, model, draws, seed)
+        return diagnose(self, model, draws, seed, self._response)
 
-    def _with_covariances(self, corrected: bool | None) -> Self:
-        """Return this fit, with the covariances of linear response if it is to have them."""
-        if corrected not in (None, True, False):
-            raise ModelError(f"corrected must be True, False or None, not {shown(corrected)}")
-        if corrected:
-            return self.corrected() if self._repaired is None else self._repaired
-        return self if corrected is False else self._repaired or self
+
+def checked(corrected: Any) -> bool | None:
+    """Return whether covariances of linear response are asked for; None is the default."""
+    if corrected is not None and not isinstance(corrected, bool):
+        raise ModelError(f"corrected must be True, False or None, not {shown(corrected)}")
+    return corrected
+
+
+def may_be_corrected(fit: RunRecord, name: str) -> bool:
+    """Return whether a variable may have other variances than those of q."""
+    return isinstance(fit.posteriors[name].family, Normal | MvNormal | Gamma)

@@ -19,6 +19,7 @@ from svmp.inference.methods import Method
 from svmp.inference.program.program_summary import ProgramSummary
 from svmp.inference.running.diagnosis import Diagnosis
 from svmp.inference.running.seeds import Seed
+from svmp.inference.uncertainty.shown import AFTER_UPDATE, IN_PARTS, kind_of
 from svmp.network.declaration import Declaration
 from svmp.network.dims.matching import hidden_coords
 from svmp.network.forms import form_of, parents_of
@@ -36,10 +37,9 @@ from svmp.posterior.prediction.joint import draw_together
 from svmp.posterior.prediction.predict import predict
 from svmp.posterior.prediction.prediction import Prediction
 from svmp.posterior.result.fit_output import FitOutput
-from svmp.posterior.tables.entries import labelled
 from svmp.posterior.uncertainty.small import kept
 from svmp.posterior.updating import updating
-from svmp.posterior.updating.updating import Forget, parents_of
+from svmp.posterior.updating.updating import Forget
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -64,8 +64,11 @@ class Fit(FitOutput):
         The run, with a row for each time that the bound was computed; under full VB that is every
         iteration. `bound_se` is 0 where `bound` is exact, and the standard error of an estimate.
     posteriors
-        Posteriors by variable; `fit["u"]` for short. Those of local variables may be computed on
-        first access.
+        q itself, by variable: the distributions that the bound belongs to. Those of local variables
+        may be computed on first access. `fit["u"]` has the variances that the fit shows.
+    covariances
+        What the variances that it shows are those of: "linear response" in small networks, "a joint
+        block", or "q". `corrected=False` asks any call for those of q: see docs/uncertainty.md.
     iterations, accesses, seconds
         Cost of the run.
     coords
@@ -95,12 +98,15 @@ class Fit(FitOutput):
     response
         The covariances of linear response that a loaded fit was saved with; None in other fits,
         which compute them when they are needed.
+    responding
+        In a fit that `corrected` returned, the variables with variances of linear response.
+    refused
+        Why there are none, where that is known: after an update, in parts, in a loaded fit.
     """
 
     diagnosis: Diagnosis | None = None
     program: ProgramSummary | None = None
     _model: weakref.ref[Declaration] | None = None
-    _labelled: dict[str, Posterior] = field(default_factory=dict, init=False)
 
     @classmethod
     def of(cls, outcome: Outcome) -> Fit:
@@ -126,15 +132,12 @@ class Fit(FitOutput):
             diagnosis=outcome.diagnosis,
             program=run.program.explain(),
             _model=weakref.ref(network.model),
+            refused="" if isinstance(network.model, Model) else IN_PARTS,
             _kept=kept(network),
         )
 
     def __getitem__(self, name: str) -> Posterior:
-        if name not in self.posteriors:
-            raise KeyError(f"no hidden variable '{name}'; there are {list(self.posteriors)}")
-        if name not in self._labelled:
-            self._labelled[name] = labelled(self, self.posteriors[name])
-        return self._labelled[name]
+        return self.posterior(name)
 
     def path(self, name: str) -> NDArray[np.int64]:
         """Return the most likely path of each sequence of a chain, as a state for each row.
@@ -168,17 +171,20 @@ class Fit(FitOutput):
         """
         return filtered(self, model, name)
 
-    def mean(self, name: str) -> Array:
+    @known_keywords
+    def mean(self, name: str, *, corrected: bool | None = None) -> Array:
         """Return the posterior mean, with the variable's dims."""
-        return self[name].mean
+        return self.posterior(name, corrected=corrected).mean
 
-    def var(self, name: str) -> Array:
+    @known_keywords
+    def var(self, name: str, *, corrected: bool | None = None) -> Array:
         """Return the posterior variance, with the variable's dims."""
-        return self[name].var
+        return self.posterior(name, corrected=corrected).var
 
-    def std(self, name: str) -> Array:
+    @known_keywords
+    def std(self, name: str, *, corrected: bool | None = None) -> Array:
         """Return the posterior standard deviation, with the variable's dims."""
-        return self[name].std
+        return self.posterior(name, corrected=corrected).std
 
     def held_out(self, model: Model, values: Mapping[str, Any]) -> float:
         """Return the score of values that were left out of training, as in the trace.
@@ -255,13 +261,19 @@ class Fit(FitOutput):
         """
         fitted = self._model is not None and self._model() is model
         source = self._with_covariances(corrected)
-        kind = "q" if source is self else "linear response"
-        kind = "a joint block" if self.joint else kind
+        kind = kind_of(source)
         return predict(source, model, name, fitted, noise, draws, seed, new, known, kind)
 
     @known_keywords
-    def draw(self, names: Collection[str], size: int = 1, seed: Seed = None) -> dict[str, Array]:
-        """Return joint draws from q of several variables, each with a new first axis.
+    def draw(
+        self,
+        names: Collection[str],
+        size: int = 1,
+        seed: Seed = None,
+        *,
+        corrected: bool | None = None,
+    ) -> dict[str, Array]:
+        """Return joint draws of several variables, each with a new first axis.
 
         Parameters
         ----------
@@ -269,8 +281,12 @@ class Fit(FitOutput):
             Hidden variables.
         size, seed
             As for the draws of one variable, `fit["u"].draw`.
+        corrected
+            Whether Normals and Gammas have the covariances of linear response, or those of q. By
+            default the former in small networks.
         """
-        return draw_together(self.posteriors, names, size, seed, self.joint)
+        source = self._with_covariances(corrected)
+        return draw_together(source.posteriors, names, size, seed, source.joint)
 
     def update(
         self,
@@ -342,6 +358,7 @@ class Fit(FitOutput):
             forgetting=found.forgetting,
             changed=found.changed,
             drifts=found.drifts,
+            refused=AFTER_UPDATE,
         )
 
     if not TYPE_CHECKING:
@@ -351,7 +368,7 @@ class Fit(FitOutput):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fit to one safetensors file, atomically."""
-        files.write(replace(self, response=self._response), path)
+        files.write(self._record(), path)
 
     def plot_predictive(
         self,

@@ -9,6 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from svmp.errors import ModelError, SvmpError
+from svmp.inference.output.entries import Dim, checked_names, dims_of, statistics
+from svmp.inference.posteriors.posterior import tails
+from svmp.inference.run_record import RunRecord
+from svmp.inference.uncertainty.shown import kind_of, kind_of_variable
 from svmp.network.dims.labels import object_array
 from svmp.network.validation import shown
 from svmp.posterior.marginals.posterior import tails
@@ -37,30 +41,39 @@ def to_frame(
     tails(prob)
     if name is None:
         single = [n for n, q in fit.posteriors.items() if np.ndim(q.mean) == 0]
-        return frame_of(_named(fit, single, prob), backend)
+        return frame_of(_named(fit, single, prob), backend, kind_of(fit))
     if not isinstance(name, str):
         raise ModelError(f"to_frame needs the name of a variable, not {shown(name)}")
     (name,) = checked_names(fit, name)
     q = fit.posteriors[name]
-    return entries_frame(name, dims_of(fit, q), statistics(q, prob), backend)
+    sds = kind_of_variable(fit, name)
+    return entries_frame(name, dims_of(fit, q), statistics(q, prob), backend, sds)
 
 
 def entries_frame(
-    name: str, dims: list[Dim], numbers: Mapping[str, NDArray[Any]], backend: str
+    name: str, dims: list[Dim], numbers: Mapping[str, NDArray[Any]], backend: str, sds: str
 ) -> Any:
-    """Return a data frame with a row for each entry: its labels, then its numbers."""
+    """Return a data frame with a row for each entry: its labels, then its numbers.
+
+    Parameters
+    ----------
+    name, dims, numbers, backend
+        The variable, its dims, the numbers of its entries, and the library of the frame.
+    sds
+        What the sds are those of.
+    """
     for dim in dims:
         if dim.name in numbers:
             raise ModelError(
                 f"the dimension '{dim.name}' of '{name}' has the name of a statistic; rename it"
             )
     columns = dict(zip([d.name for d in dims], index_of(dims, backend), strict=True))
-    return frame_of({**columns, **{k: np.ravel(v) for k, v in numbers.items()}}, backend)
+    return frame_of({**columns, **{k: np.ravel(v) for k, v in numbers.items()}}, backend, sds)
 
 
 def summary_frame(fit: RunRecord, names: list[str], prob: float, backend: str) -> Any:
     """Return a row for each entry of some variables, as `u[alice, 0]`."""
-    return frame_of(_named(fit, names, prob), backend)
+    return frame_of(_named(fit, names, prob), backend, kind_of(fit))
 
 
 def _named(fit: RunRecord, names: list[str], prob: float) -> dict[str, Any]:
@@ -97,15 +110,20 @@ def _uniform(values: NDArray[Any]) -> bool:
     return len(types) <= 1 and types <= set(SIMPLE)
 
 
-def frame_of(columns: Mapping[str, Any], backend: str) -> Any:
-    """Return columns as a data frame of a library."""
+def frame_of(columns: Mapping[str, Any], backend: str, sds: str) -> Any:
+    """Return columns as a data frame of a library, which says what its sds are those of.
+
+    Polars has no place for that.
+    """
     if backend not in BACKENDS:
         raise ModelError(f'backend must be "pandas", "polars" or "pyarrow", not {shown(backend)}')
     try:
         if backend == "pandas":
             import pandas as pd
 
-            return pd.DataFrame(dict(columns))
+            frame = pd.DataFrame(dict(columns))
+            frame.attrs["covariances"] = sds
+            return frame
         listed = {
             name: values.tolist() if np.asarray(values).dtype.kind == "O" else values
             for name, values in columns.items()
@@ -116,7 +134,7 @@ def frame_of(columns: Mapping[str, Any], backend: str) -> Any:
             return pl.DataFrame(listed)
         import pyarrow as pa
 
-        return pa.table(listed)
+        return pa.table(listed).replace_schema_metadata({"covariances": sds})
     except ModuleNotFoundError:
         raise SvmpError(
             f"this data frame needs {backend}: pip install {backend}, or say another backend="

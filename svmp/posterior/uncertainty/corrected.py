@@ -6,10 +6,11 @@ same means. The Normals of the corrected fit are one joint block,
     theta ~ Normal(m, C),
 
 with m the means of q and C the covariance matrix by linear response, so that predictions, draws and
-intervals have them. A Gamma has the shape and the rate with its mean and the new variance. Other
-variables stay as they are, and so do elements that no data depend on and Gammas that rows multiply
-by each other. In a fit with joint blocks these stay too, and the precisions of their rows are
-corrected (joint_response.py).
+intervals have them. A Gamma has the mean of its logarithm under q and the variance of its logarithm
+by linear response (log_scale.py). Elements that no data depend on have the variance of their
+prior given uncertain parents (barren.py). Other variables stay as they are, and so do Gammas that
+rows multiply by each other. In a fit with joint blocks these stay too,
+and the precisions of their rows are corrected (joint_response.py).
 """
 
 from __future__ import annotations
@@ -34,13 +35,29 @@ from svmp.posterior.record.covariance import Covariance
 from svmp.posterior.record.run_record import RunRecord
 from svmp.posterior.uncertainty.joint_response import joint_response
 from svmp.posterior.uncertainty.linear_response import (
+from svmp.inference.posteriors.joint_posterior import LARGEST, JointPosterior, covariance_of
+from svmp.inference.posteriors.posterior import Posterior
+from svmp.inference.run_record import RunRecord
+from svmp.inference.uncertainty.barren import with_barren
+from svmp.inference.uncertainty.covariance import Covariance, NothingToCorrect
+from svmp.inference.uncertainty.joint_response import joint_response
+from svmp.inference.uncertainty.linear_response import (
     asked_names,
     linear_response,
     message_map,
     not_a_maximum,
 )
+from svmp.inference.uncertainty.log_scale import gamma_of_variance
+from svmp.inference.updaters.joint_block import INFLATED, quoted
+from svmp.network.arrow import Arrow, Split
+from svmp.network.joint_normal import Layout
+from svmp.network.model import Model
+from svmp.network.network import Network
+from svmp.network.slot import Product
 
 Posteriors = Mapping[str, Posterior]
+SAME = 1e-9
+"""Relative difference up to which a variance is that of q."""
 
 
 def correctable(posteriors: Posteriors) -> list[str]:
@@ -60,12 +77,13 @@ def response_of(fit: RunRecord, model: Model | None, names: Any = None) -> Covar
     default = [name for name in possible if name not in apart]
     names = default if names is None else asked_names(names, fit.posteriors)
     if not names or not set(names) <= set(possible):
-        raise ModelError(
+        raise NothingToCorrect(
             f"only Normals, MvNormals and Gammas are corrected, of which the fit has {possible}; "
             "fit.covariance(names, model=model) has the variances of others"
         )
     with np.errstate(all="ignore"):
-        found = linear_response(phi, names, whole=False)
+        found = linear_response(phi, names, whole=False, matched=True)
+        found = with_barren(phi.network, phi.q, found)
     try:
         np.linalg.cholesky(found.matrix)
     except np.linalg.LinAlgError:
@@ -109,7 +127,7 @@ def corrected_fields(fit: RunRecord, found: Covariance) -> dict[str, Any]:
     gammas = [n for n in found.names if n not in normals]
     natural = {n: gamma_natural(posteriors[n], found.var(n)) for n in gammas}
     joint = fit.joint
-    if normals:
+    if normals and not is_that_of_q(posteriors, normals, found.of(normals)):
         block = block_of(posteriors, normals, found.of(normals))
         joint = (block,)
         natural |= {
@@ -119,14 +137,28 @@ def corrected_fields(fit: RunRecord, found: Covariance) -> dict[str, Any]:
         n: Posterior(n, posteriors[n].dims, posteriors[n].plate, posteriors[n].family, new)
         for n, new in natural.items()
     }
-    return {"posteriors": {**posteriors, **changed}, "joint": joint}
+    return {
+        "posteriors": {**posteriors, **changed},
+        "joint": joint,
+        "response": None,
+        "responding": tuple(found.names),
+        "refused": "",
+    }
+
+
+def is_that_of_q(posteriors: Posteriors, names: Sequence[str], matrix: Array) -> bool:
+    """Return whether a covariance matrix is that of q up to rounding: then q stays as it is."""
+    if len(matrix) > LARGEST:
+        return False
+    own, scale = covariance_of((), posteriors, names), np.sqrt(matrix.diagonal())
+    return bool((np.abs(matrix - own) <= SAME * scale[:, None] * scale).all())
 
 
 def gamma_natural(q: Posterior, var: Array) -> Array:
-    """Return the natural parameters of Gammas with the means of q and other variances."""
-    mean = q.family.mean(q.natural)
-    rate = mean / var.ravel()
-    return q.family.natural(alpha=mean * rate, beta=rate)
+    """Return the natural parameters of Gammas with the E[log x] of q and other variances."""
+    alpha, beta = gamma_of_variance(q.natural, var.ravel())
+    same = np.abs(var.ravel() / q.var.ravel() - 1) <= SAME
+    return np.where(same[:, None], q.natural, q.family.natural(alpha=alpha, beta=beta))
 
 
 def block_of(posteriors: Posteriors, names: Sequence[str], matrix: Array) -> JointPosterior:
@@ -138,5 +170,8 @@ def block_of(posteriors: Posteriors, names: Sequence[str], matrix: Array) -> Joi
     count = layout.size
     scale = 1 / np.sqrt(matrix.diagonal())
     inverse = np.linalg.inv(matrix * scale[:, None] * scale)
-    factor = Factor.of_matrix(inverse * scale[:, None] * scale)
-    return JointPosterior(layout, factor, 0.0, None, np.ones(count), np.zeros(count))
+    precision = 0.5 * (inverse + inverse.T) * scale[:, None] * scale
+    factor = Factor.of_matrix(precision)
+    # Two inversions lose digits of nearly collinear terms: the variances are those of the matrix.
+    exact = np.sqrt(matrix.diagonal() / factor.variances)
+    return JointPosterior(layout, factor, 0.0, None, exact, np.zeros(count))

@@ -8,7 +8,11 @@ Normal
 
 and the precisions respond to a tilt of each other through it: Cov(x) = (D^-1 - S)^-1, with D their
 variances under q. A_k and g_k are differences of the precision matrix of the block and of its
-gradient, which are linear in x.
+gradient, which are linear in x. Of log x the block knows nothing but x, so that
+
+    Var(log x) = psi'(alpha) + (Cov(x) - D) / E[x]^2,
+
+which the variances that are returned match (log_scale.py).
 """
 
 from __future__ import annotations
@@ -17,9 +21,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
+from scipy.special import polygamma
 
 from svmp.errors import ModelError
 from svmp.families.family import Array
+from svmp.inference.posteriors.integrating import precisions
+from svmp.inference.run_record import RunRecord
+from svmp.inference.uncertainty.covariance import Covariance, NothingToCorrect
+from svmp.inference.uncertainty.fitted import network_and_q
+from svmp.inference.uncertainty.linear_response import not_a_maximum
+from svmp.inference.uncertainty.log_scale import matched_gamma
 from svmp.inference.updaters.joint_block import JointBlock
 from svmp.network.beliefs import Beliefs
 from svmp.network.model import Model
@@ -43,7 +54,10 @@ def joint_response(fit: RunRecord, model: Model | None) -> Covariance:
         If there are none, or too many.
     """
     if model is None:
-        raise ModelError("linear response needs model=, the model of this fit")
+        raise ModelError(
+            "linear response needs model=, the model of this fit, which fits of large networks do "
+            "not keep; fit.corrected(model) has it for all calls"
+        )
     network, q = network_and_q(fit, model)
     blocks = [
         JointBlock.of(network, [network.hidden[name] for name in joint.layout.names])
@@ -53,7 +67,7 @@ def joint_response(fit: RunRecord, model: Model | None) -> Covariance:
     names = [name for name in network.hidden if is_theirs(network, name, blocks)]
     sizes = [network.hidden[name].size for name in names]
     if not names or max(sum(sizes), *(b.layout.size for b in blocks)) > LARGEST:
-        raise ModelError(
+        raise NothingToCorrect(
             "linear response of a joint q is for Gammas that are precisions of its blocks, of at "
             f"most {LARGEST} numbers; this fit has {names or 'none'}"
         )
@@ -65,7 +79,12 @@ def joint_response(fit: RunRecord, model: Model | None) -> Covariance:
     except np.linalg.LinAlgError:
         raise ModelError(not_a_maximum(names[0])) from None
     found, shapes = np.linalg.inv(matrix), [network.hidden[n].plate.shape for n in names]
-    return Covariance(tuple(names), tuple(shapes), np.concatenate(means), 0.5 * (found + found.T))
+    natural, mean = np.concatenate([q.natural[n] for n in names]), np.concatenate(means)
+    own, wide = np.diagonal(found) - var, polygamma(1, natural[:, 1] + 1)
+    alpha, beta = matched_gamma(natural, wide + own / mean**2)
+    scale = np.sqrt(alpha / np.diagonal(found)) / beta
+    found = 0.5 * (found + found.T) * scale[:, None] * scale
+    return Covariance(tuple(names), tuple(shapes), alpha / beta, found)
 
 
 def is_theirs(network: Network, name: str, blocks: Sequence[JointBlock]) -> bool:

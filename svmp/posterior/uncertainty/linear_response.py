@@ -19,14 +19,22 @@ Where the posterior is Normal, the result is exact.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from svmp.errors import ModelError
+from svmp.families import Gamma
 from svmp.families.family import Array
+from svmp.inference.posteriors.joint_posterior import covariance_of
+from svmp.inference.run_record import RunRecord
+from svmp.inference.uncertainty.covariance import Covariance
+from svmp.inference.uncertainty.fitted import network_and_q
+from svmp.inference.uncertainty.log_scale import matched_gamma
+from svmp.inference.uncertainty.message_map import MessageMap
+from svmp.inference.uncertainty.response_matrix import LARGEST, responses
 from svmp.network.model import Model
 from svmp.network.partly_known import PartlyKnown, base_of
 from svmp.network.validation import shown
@@ -45,6 +53,8 @@ TOLERANCE = 1e-9
 """A solution has converged when its residual is this share of the right-hand side."""
 Tilt = tuple[slice, Array]
 """Where the statistics of an element are in a flat vector, and their covariances with an entry."""
+ROUNDING = 1e-6
+"""Share by which a variance may be below that of q."""
 FIXED = 0.1
 """Largest distance from a fixed point, in standard deviations, at which q counts as one."""
 
@@ -64,6 +74,8 @@ class Entries:
         Cov_q(statistics, entry).
     within
         Cov_q of the entries with each other.
+    logs
+        Of each entry of a Gamma, the same as `cross` for its logarithm, and Var_q of that.
     """
 
     name: str
@@ -71,18 +83,19 @@ class Entries:
     mean: Array
     cross: list[Tilt]
     within: Array
+    logs: list[tuple[Tilt, float]] = field(default_factory=list)
 
 
 def covariance(fit: RunRecord, names: Any, model: Model | None, method: Any) -> Covariance:
     """Return the covariances of some variables of a fit; see `Fit.covariance`."""
-    if method not in METHODS:
+    if method is not None and method not in METHODS:
         raise ModelError(f"method must be one of {list(METHODS)}, not {shown(method)}")
-    if method != METHODS[0]:
+    if method in METHODS[1:]:
         return covariances_of_q(fit, asked_names(names, fit.posteriors))
     phi = message_map(fit, model)
     listed = asked_names(names, phi.network.hidden)
     with np.errstate(all="ignore"):
-        return linear_response(phi, listed)
+        return linear_response(phi, listed, matched=method is None)
 
 
 def message_map(fit: RunRecord, model: Model | None) -> MessageMap:
@@ -93,7 +106,10 @@ def message_map(fit: RunRecord, model: Model | None) -> MessageMap:
             f'{list(fit.joint[0].names)}; method="q" has its covariances, or fit without joint='
         )
     if model is None:
-        raise ModelError("linear response needs model=, the model of this fit")
+        raise ModelError(
+            "linear response needs model=, the model of this fit, which fits of large networks do "
+            "not keep; fit.corrected(model) has it for all calls"
+        )
     return MessageMap(*network_and_q(fit, model, partly_known=True, chains=True))
 
 
@@ -101,7 +117,8 @@ def covariances_of_q(fit: RunRecord, names: Sequence[str]) -> Covariance:
     """Return the covariances under q, in which elements outside of joint blocks are independent."""
     means = [fit.posteriors[name].mean for name in names]
     shapes, flat = tuple(np.shape(m) for m in means), np.concatenate([np.ravel(m) for m in means])
-    return Covariance(tuple(names), shapes, flat, covariance_of(fit.joint, fit.posteriors, names))
+    matrix = covariance_of(fit.joint, fit.posteriors, names)
+    return Covariance(tuple(names), shapes, flat, matrix, "a joint block" if fit.joint else "q")
 
 
 def gather(asked: Sequence[Entries], matrix: Array) -> Covariance:
@@ -110,7 +127,9 @@ def gather(asked: Sequence[Entries], matrix: Array) -> Covariance:
     return Covariance(names, shapes, np.concatenate([e.mean for e in asked]), matrix)
 
 
-def linear_response(phi: MessageMap, names: Sequence[str], whole: bool = True) -> Covariance:
+def linear_response(
+    phi: MessageMap, names: Sequence[str], whole: bool = True, matched: bool = False
+) -> Covariance:
     """Return the covariance matrix of all entries of some variables.
 
     Parameters
@@ -120,42 +139,73 @@ def linear_response(phi: MessageMap, names: Sequence[str], whole: bool = True) -
     names
         The variables.
     whole
-        Whether all of their elements must depend on the data, and the bound must not be flat in any
-        direction. Others are independent of everything, with their variance under q.
+        Whether all of their elements must depend on the data. Others are independent of everything,
+        with their variance under q.
+    matched
+        Whether a Gamma has the mean and the variance of the Gamma whose logarithm has the mean of q
+        and the variance of linear response (log_scale.py), as in a corrected fit.
     """
     check_fixed_point(phi)
+    try:
+        phi = phi.followed()
+    except FloatingPointError as error:
+        raise ModelError(
+            f"q of '{error}' is not at a fixed point of this model: its next update would leave "
+            "its domain; fit on with init=fit and a smaller tol="
+        ) from None
     asked = [entries_of(phi, name, whole) for name in names]
     cross = [c for entries in asked for c in entries.cross]
+    logs = [log for entries in asked for log, _ in entries.logs] if matched else []
     owners = [entries.name for entries in asked for _ in entries.cross]
-    matrix = block_diagonal([entries.within for entries in asked])
-    matrix += responses_of(phi, cross, owners, whole)
+    owners += [entries.name for entries in asked for _ in entries.logs] if matched else []
+    added = responses_of(phi, [*cross, *logs], owners)
+    within = block_diagonal([entries.within for entries in asked])
+    matrix = within + added[: len(cross), : len(cross)]
     matrix = 0.5 * (matrix + matrix.T)
-    if not (np.diagonal(matrix) > 0).all():
-        name = owners[int(np.argmin(np.diagonal(matrix)))]
-        raise ModelError(not_a_maximum(name))
-    return gather(asked, matrix)
+    check_not_below(np.diagonal(matrix), np.diagonal(within), owners)
+    found = gather(asked, matrix)
+    if not logs:
+        return found
+    own = np.array([var for entries in asked for _, var in entries.logs])
+    wide = own + np.diagonal(added)[len(cross) :]
+    check_not_below(wide, own, owners[len(cross) :])
+    return on_log_scale(found, asked, phi, wide)
 
 
-def responses_of(
-    phi: MessageMap, cross: Sequence[Tilt], owners: Sequence[str], whole: bool
-) -> Array:
+def responses_of(phi: MessageMap, cross: Sequence[Tilt], owners: Sequence[str]) -> Array:
     """Return c_g . u for all pairs of entries, in the way that suits the size of the network."""
     if phi.size <= LARGEST:
-        return by_matrices(phi, cross, owners, whole)
+        return by_matrices(phi, cross, owners)
     if phi.size <= sparse_response.LARGEST and not phi.network.chains:
         return by_factors(phi, cross, owners)
     return by_products(phi, cross, owners)
 
 
-def by_matrices(
-    phi: MessageMap, cross: Sequence[Tilt], owners: Sequence[str], whole: bool
-) -> Array:
+def on_log_scale(
+    found: Covariance, asked: Sequence[Entries], phi: MessageMap, variances: Array
+) -> Covariance:
+    """Return covariances in which Gammas have the moments that match those of their logarithms."""
+    mean, scale, start, used = found.mean.copy(), np.ones(len(found.mean)), 0, 0
+    for entries in asked:
+        stop = start + len(entries.mean)
+        if entries.logs:
+            count = len(entries.logs)
+            natural = phi.q.natural[entries.name]
+            alpha, beta = matched_gamma(natural, variances[used : used + count])
+            mean[start:stop], used = alpha / beta, used + count
+            was = np.diagonal(found.matrix)[start:stop]
+            scale[start:stop] = np.sqrt(alpha / beta**2 / was)
+        start = stop
+    return replace(found, mean=mean, matrix=found.matrix * scale[:, None] * scale)
+
+
+def by_matrices(phi: MessageMap, cross: Sequence[Tilt], owners: Sequence[str]) -> Array:
     """Return c_g . u for all pairs of entries of a small network."""
     tilts = np.zeros((phi.size, len(cross)))
     for j, (place, values) in enumerate(cross):
         tilts[place, j] = values
     try:
-        return np.asarray(tilts.T @ responses(phi, tilts, ridges=not whole))
+        return np.asarray(tilts.T @ responses(phi, tilts))
     except (np.linalg.LinAlgError, ValueError):
         raise ModelError(not_a_maximum(owners[0])) from None
 
@@ -183,6 +233,21 @@ def by_products(phi: MessageMap, cross: Sequence[Tilt], owners: Sequence[str]) -
         response = solve(phi.fisher_times, phi.derivative, phi.derivative(tilt), name)
         found[:, j] = [values @ response[place] for place, values in cross]
     return found
+
+
+def check_not_below(found: Array, own: Array, owners: Sequence[str]) -> None:
+    """Refuse variances below those of q, which no maximum of the bound has.
+
+    At a maximum V^-1 - H is positive definite, and the inverse of its diagonal blocks, which are
+    at most those of V^-1, is at most the diagonal of its inverse.
+    """
+    wrong = ~(found >= own * (1 - ROUNDING))
+    if wrong.any():
+        name = owners[int(np.argmax(wrong))]
+        raise ModelError(
+            f"the linear response of '{name}' is below its variance under q, which no maximum of "
+            "the bound allows; fit on with init=fit and a smaller tol=, or with restarts="
+        )
 
 
 def check_fixed_point(phi: MessageMap) -> None:
@@ -239,15 +304,18 @@ def entries_of(phi: MessageMap, name: str, whole: bool = True) -> Entries:
             f"'{name}' has {count:,} numbers, and each takes a linear system of its own; ask for "
             f"variables of at most {MOST:,} numbers together"
         )
-    cross, within, size = [], [], variable.family.size
+    cross, within, logs, size = [], [], [], variable.family.size
     for element in range(variable.size):
         family, start = variable.family.at(element), phi.places[name].start + element * size
         rows = family.cross_covariance(natural[element])
         cross += [(slice(start, start + size), row) for row in rows]
         within.append(family.cov(natural[element]).reshape(len(rows), len(rows)))
+        if isinstance(family, Gamma):
+            row = family.fisher_times(natural[element], np.array([0.0, 1.0]))
+            logs.append(((slice(start, start + size), row), float(row[1])))
     mean = variable.family.mean(natural)
     shape = (*variable.plate.shape, *np.shape(mean)[1:])
-    return Entries(name, shape, np.ravel(mean), cross, block_diagonal(within))
+    return Entries(name, shape, np.ravel(mean), cross, block_diagonal(within), logs)
 
 
 def block_diagonal(blocks: Sequence[Array]) -> Array:

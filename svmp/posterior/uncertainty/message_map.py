@@ -10,6 +10,11 @@ H v is their derivative along v by central differences of fourth order: exact, u
 polynomials up to degree 4. That is every density here but products of three variables and convex
 bounds, where the error is about the fourth power of the step.
 
+At a fixed point V, the covariance of the statistics under q, is that at the natural parameters
+Phi(m). q of a run is a little behind: the last update of a precision comes after those of its
+effects. `followed` takes them from Phi(m), so that V and H are of the same moments. The difference
+I - V H of the two can be many digits smaller than either.
+
 A chain is not one of these variables. Its q is the optimum given all others, so that it is solved
 anew for the moments at which Phi is evaluated; H then has its response in it (the Schur complement
 of the chain).
@@ -112,6 +117,28 @@ class MessageMap:
     def natural(self) -> Array:
         """The natural parameters of q."""
         return self.join(self.q.natural)
+
+    def followed(self) -> MessageMap:
+        """Return the map with Phi(m) as the natural parameters of the elements that count.
+
+        Raises
+        ------
+        FloatingPointError
+            If Phi(m) is not in the domain of some family.
+        """
+        target = self.split(np.where(self.counted > 0, self(self.moments), self.natural))
+        for name, natural in target.items():
+            if not base_of(self.variables[name].family).in_domain(natural).all():
+                raise FloatingPointError(name)
+        return MessageMap(self.network, replace(self.q, natural={**self.q.natural, **target}))
+
+    @cached_property
+    def is_linear(self) -> bool:
+        """Whether messages are linear in each statistic: all but those of convex bounds, chains."""
+        tables = (*self.network.hidden.values(), *self.network.observed.values())
+        return not self.network.chains and not any(
+            table.conditional.factor.convex for table in tables
+        )
 
     @cached_property
     def counted(self) -> Array:

@@ -4,11 +4,14 @@ With V = L L^T, the solution of (I - H V) u = b for b = H c is
 
     u = b + H L M^-1 L^T b,    M = I - L^T H L,
 
-where M is symmetric, and positive definite at a maximum of the bound.
+where M is symmetric, and positive definite at a maximum of the bound. M is scaled, with ones on its
+diagonal: its smallest eigenvalues are those of directions of which rows say little, and small
+where V is that of a variable given others that rows hardly tell apart from it. A column of H is a
+difference of Phi along one statistic. Where messages are linear in it the step is so large that
+nothing of Phi but that column is left, which makes H exact, and eigenvalues right down to 1e-12.
 
 An eigenvalue of 0 is a ridge, along which the bound is flat: a rotation of the factors of a
-factorization, which no row sees. Where ridges are allowed, they do not respond: the covariance
-along them is that of q.
+factorization, which no row sees. There is no linear response at it.
 """
 
 from __future__ import annotations
@@ -16,45 +19,52 @@ from __future__ import annotations
 import numpy as np
 
 from svmp.families.family import Array
+from svmp.families import MvNormal, Normal
+from svmp.families.family import Array, Family
+from svmp.inference.uncertainty.message_map import MessageMap
 from svmp.network.means.linear import Linear
 from svmp.network.means.vector_mean import VectorMean
 from svmp.network.network import Network
 from svmp.network.partly_known import base_of
-from svmp.posterior.uncertainty.hessian import hessian_of
 from svmp.posterior.uncertainty.message_map import MessageMap
 
 LARGEST = 300
 """Most statistics of a network whose H is formed."""
-SADDLE = -0.01
-"""Eigenvalues below it are those of a saddle point, and not of a q that has nearly converged."""
-FLAT, FLAT_PRODUCTS = 1e-6, 1e-3
-"""Eigenvalues below it are those of ridges; the second where means multiply hidden variables."""
+FAR = 2.0**20
+"""Step of the differences where messages are linear, in sizes of a statistic."""
+STEP = 1e-2
+"""Step of the differences elsewhere, in standard deviations of a statistic."""
+FLAT, FLAT_BOUNDS, FLAT_PRODUCTS = 1e-11, 1e-6, 1e-3
+"""Eigenvalues below it count as 0: where messages are linear, where they are not, and where means
+multiply hidden variables, so that ridges are flat only at the very maximum."""
+SURE = 10.0
+"""An eigenvalue must be this many times its error, which the asymmetry of H shows."""
 
 
-def responses(phi: MessageMap, tilts: Array, ridges: bool = False) -> Array:
+def responses(phi: MessageMap, tilts: Array) -> Array:
     """Return the solutions u of (I - H V) u = H c, one column for each column c.
-
-    Parameters
-    ----------
-    phi, tilts
-        The message map, and c.
-    ridges
-        Whether the bound may be flat in some directions.
 
     Raises
     ------
     numpy.linalg.LinAlgError
         If q is not at a maximum of the bound.
     """
-    hessian, root = hessian_of(phi).toarray(), root_of(phi)
-    right = hessian @ tilts
-    values, vectors = np.linalg.eigh(np.eye(phi.size) - root.T @ hessian @ root)
-    low = values < flat(phi)
-    if not np.isfinite(values).all() or values.min(initial=1.0) < SADDLE or low.any() > ridges:
+    hessian, root = dense_hessian(phi), root_of(phi)
+    inner = root.T @ hessian @ root
+    values, vectors = np.linalg.eigh(np.eye(phi.size) - 0.5 * (inner + inner.T))
+    error = np.einsum("ik,ij,jk->k", abs(vectors), abs(inner - inner.T), abs(vectors))
+    if not (values > np.maximum(flat(phi), SURE * error)).all():
         raise np.linalg.LinAlgError("not at a maximum")
-    inverse = np.where(low, -1 / (1 - values), 1 / np.where(low, 1.0, values))
-    towards = root @ vectors
-    return np.asarray(right + hessian @ towards @ (inverse[:, None] * (towards.T @ right)))
+    hessian = 0.5 * (hessian + hessian.T)
+    right, towards = hessian @ tilts, root @ vectors
+    return np.asarray(right + hessian @ towards @ ((towards.T @ right) / values[:, None]))
+
+
+def flat(phi: MessageMap) -> float:
+    """Return below which eigenvalue the bound counts as flat."""
+    if multiplies(phi.network):
+        return FLAT_PRODUCTS
+    return FLAT if phi.is_linear else FLAT_BOUNDS
 
 
 def flat(phi: MessageMap) -> float:
@@ -74,22 +84,59 @@ def multiplies(network: Network) -> bool:
     )
 
 
+def dense_hessian(phi: MessageMap) -> Array:
+    """Return H, 0 along statistics that are constant or not counted; symmetric up to its error."""
+    found = np.zeros((phi.size, phi.size))
+    moving = (phi.counted > 0) & (phi.deviations > 0)
+    sizes = FAR * np.maximum(np.abs(phi.moments), phi.deviations)
+    for column in np.flatnonzero(moving):
+        unit = np.zeros(phi.size)
+        unit[column] = sizes[column] if phi.is_linear else STEP * phi.deviations[column]
+        near = phi(phi.moments + unit) - phi(phi.moments - unit)
+        if phi.is_linear:
+            found[:, column] = near / (2 * unit[column])
+        else:
+            far = phi(phi.moments + 2 * unit) - phi(phi.moments - 2 * unit)
+            found[:, column] = (8 * near - far) / (12 * unit[column])
+    return np.where(moving[:, None], found, 0.0)
+
+
 def root_of(phi: MessageMap) -> Array:
     """Return L, with one block for each element."""
     found = np.zeros((phi.size, phi.size))
-    for name, place in phi.places.items():
-        start, size = place.start, phi.variables[name].family.size
-        for element, block in enumerate(roots(phi, name)):
+    for name, variable in phi.variables.items():
+        size, start = variable.family.size, phi.places[name].start
+        for element, block in enumerate(roots(base_of(variable.family), phi.q.natural[name])):
             at = slice(start + element * size, start + (element + 1) * size)
             found[at, at] = block
     return phi.counted[:, None] * found
 
 
-def roots(phi: MessageMap, name: str) -> Array:
-    """Return the blocks of L of the elements of a variable."""
-    family, natural = base_of(phi.variables[name].family), phi.q.natural[name]
-    blocks = np.empty((len(natural), family.size, family.size))
-    for place in range(family.size):
+def roots(family: Family, natural: Array) -> Array:
+    """Return a root of Cov[phi(x)] for each element.
+
+    That of a Normal is computed around its mean m, since x^2 = (x - m)^2 + 2 m (x - m) + m^2 loses
+    the digits of the first term where m is large.
+    """
+    size = family.size
+    if family.gaussian is None:
+        return symmetric_roots(family, natural)
+    mean = np.reshape(family.mean(natural), (len(natural), -1))
+    length = mean.shape[1]
+    centred = natural.copy()
+    centred[:, :length] = 0.0
+    shift = np.broadcast_to(np.eye(size), (len(natural), size, size)).copy()
+    each = np.eye(length)
+    squares = np.einsum("ei,jk->eijk", mean, each) + np.einsum("ej,ik->eijk", mean, each)
+    shift[:, length:, :length] = squares.reshape(len(natural), -1, length)
+    return np.asarray(shift @ symmetric_roots(family, centred))
+
+
+def symmetric_roots(family: Family, natural: Array) -> Array:
+    """Return a root of Cov[phi(x)] for each element from its eigensystem."""
+    size = family.size
+    blocks = np.empty((len(natural), size, size))
+    for place in range(size):
         unit = np.zeros_like(natural)
         unit[:, place] = 1.0
         blocks[:, place] = family.fisher_times(natural, unit)

@@ -17,6 +17,7 @@ from scipy import sparse
 from scipy.sparse.linalg import LinearOperator, eigsh, splu
 
 from svmp.families.family import Array
+from svmp.network.partly_known import base_of
 from svmp.posterior.uncertainty.hessian import hessian_of
 from svmp.posterior.uncertainty.message_map import MessageMap
 from svmp.posterior.uncertainty.response_matrix import flat, roots
@@ -63,6 +64,10 @@ def least_eigenvalue(factor: Any, size: int) -> float:
 
 def root_of(phi: MessageMap) -> Any:
     """Return L as a sparse matrix."""
-    blocks = [block for name in phi.variables for block in roots(phi, name)]
+    blocks = [
+        block
+        for name, variable in phi.variables.items()
+        for block in roots(base_of(variable.family), phi.q.natural[name])
+    ]
     found = sparse.block_diag(blocks, format="csr")
     return sparse.csr_array(sparse.diags_array(phi.counted) @ found)

@@ -46,8 +46,8 @@ def exact_sd(alpha: float, beta: float, top: float) -> float:
 def test_sd_of_the_hyper_mean_of_eight_schools(alpha: float, beta: float, top: float) -> None:
     model, truth = schools(alpha, beta, top), exact_sd(alpha, beta, top)
     fit = svmp.fit(model, joint=[("mu", "school")])
-    assert fit["mu"].std == pytest.approx(truth, rel=0.1)
-    assert svmp.fit(model)["mu"].std < 0.6 * truth
+    assert fit.posteriors["mu"].std == pytest.approx(truth, rel=0.1)
+    assert svmp.fit(model).posteriors["mu"].std < 0.6 * truth
 
 
 @pytest.mark.parametrize("joint", ["auto", ("mu", "school"), [["school", "mu"]]])

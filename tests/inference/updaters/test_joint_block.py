@@ -251,8 +251,8 @@ def test_random_precisions_reach_the_dense_fixed_point(method: svmp.FullVB) -> N
     assert found == pytest.approx(mean, abs=1e-5)
     assert matrix == pytest.approx(covariance, rel=1e-5, abs=1e-6)
     for name, (alpha, beta) in q.items():
-        assert fit[name].alpha == pytest.approx(alpha)
-        assert fit[name].beta == pytest.approx(beta, rel=1e-5)
+        assert fit.posteriors[name].alpha == pytest.approx(alpha)
+        assert fit.posteriors[name].beta == pytest.approx(beta, rel=1e-5)
 
 
 def test_wishart_and_group_vectors_raise_the_bound() -> None:

@@ -168,8 +168,8 @@ def check_closed_form(seed: int, **options: Any) -> None:
     means, precisions, best = posterior(keyed, prior, y, 0.7)
     assert fit.bound == pytest.approx(best, rel=1e-8)
     for name, mean in means.items():
-        np.testing.assert_allclose(fit.mean(name), mean, atol=1e-5)
-        tau = np.reshape(fit[name].tau, precisions[name].shape)
+        np.testing.assert_allclose(fit.mean(name, corrected=False), mean, atol=1e-5)
+        tau = np.reshape(fit.posteriors[name].tau, precisions[name].shape)
         np.testing.assert_allclose(tau, precisions[name], rtol=1e-9, atol=1e-9)
     check_counts(model, keyed)
 
@@ -250,7 +250,7 @@ def check_methods(seed: int, place: str, kernels: bool) -> None:
         fit = svmp.fit(keyed.model, method, max_sweeps=3, kernels=kernels, seed=seed)
         q = copy(anywhere(keyed, 0))
         for name, variable in keyed.hidden.items():
-            natural = variable.family.natural(**fit[name].parameters)
+            natural = variable.family.natural(**fit.posteriors[name].parameters)
             q.natural[name] = np.reshape(natural, (variable.size, -1))
             q.moments[name] = variable.family.moments(q.natural[name])
         assert fit.bound == pytest.approx(bound(keyless, q), rel=1e-8)

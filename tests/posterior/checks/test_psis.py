@@ -74,7 +74,7 @@ def test_log_ratios_are_those_of_the_densities() -> None:
         mu, tau = float(draws["mu"][i, 0]), float(draws["tau"][i, 0])
         joint = stats.norm.logpdf(Y, mu, tau**-0.5).sum() + stats.gamma.logpdf(tau, 2)
         joint += stats.norm.logpdf(mu, 0, 0.1**-0.5)
-        own = fit["mu"].logpdf(mu) + fit["tau"].logpdf(tau)
+        own = fit.posteriors["mu"].logpdf(mu) + fit.posteriors["tau"].logpdf(tau)
         assert log_ratio(density, draws, i) == pytest.approx(joint - own)
 
 
@@ -89,7 +89,7 @@ def test_choices_are_summed_out(by: str) -> None:
         each = stats.norm.logpdf(Y[:, None], mu, 2**-0.5)
         by_group = np.log(p) + np.array([each[group == g].sum(axis=0) for g in np.unique(group)])
         joint = logsumexp(by_group, axis=1).sum() + stats.norm.logpdf(mu, 0, 0.1**-0.5).sum()
-        own = float(fit["mu"].logpdf(mu).sum() + fit["p"].logpdf(p))
+        own = float(fit.posteriors["mu"].logpdf(mu).sum() + fit.posteriors["p"].logpdf(p))
         point = density.at(draws, i)
         expected = joint + stats.dirichlet.logpdf(p, np.ones(2)) - own
         assert log_ratio(density, draws, i) == pytest.approx(expected)

@@ -43,7 +43,7 @@ def test_all_fields_are_loaded(fit: svmp.Fit, path: Path) -> None:
         assert again.trace[column].dtype == fit.trace[column].dtype
         np.testing.assert_array_equal(again.trace[column], fit.trace[column])
     for name, q in fit.posteriors.items():
-        back = again[name]
+        back = again.posteriors[name]
         assert (back.dims, back.plate, type(back.family)) == (q.dims, q.plate, type(q.family))
         np.testing.assert_array_equal(back.natural, q.natural)
         np.testing.assert_array_equal(back.mean, q.mean)

@@ -59,8 +59,8 @@ def test_crossed_effects_have_the_sds_of_a_gibbs_run(users: int, items: int, row
     effects = [slice(1, 1 + users), slice(1 + users, 1 + users + items)]
     truth = gibbs(X, y, effects, 4000).std(axis=0)
     fit = svmp.fit(crossed(g, h, y), joint="auto")
-    assert [fit["a"].std, fit["u"].std[0]] == pytest.approx(truth, rel=0.1)
-    assert svmp.fit(crossed(g, h, y))["a"].std < 0.3 * truth[0]
+    assert [fit.posteriors["a"].std, fit.posteriors["u"].std[0]] == pytest.approx(truth, rel=0.1)
+    assert svmp.fit(crossed(g, h, y)).posteriors["a"].std < 0.3 * truth[0]
 
 
 def test_moments_match_quadrature_over_the_precision(tmp_path: Path) -> None:
@@ -75,21 +75,23 @@ def test_moments_match_quadrature_over_the_precision(tmp_path: Path) -> None:
         school = svmp.Normal("school", mu=mu, tau=tau, dims="school")
         svmp.Normal("y", mu=school, tau=error**-2.0, observed=y, dims="school")
     fit = svmp.fit(model, joint="auto")
-    points = gamma(fit["tau"].alpha, scale=1 / fit["tau"].beta).ppf((np.arange(2000) + 0.5) / 2000)
+    points = gamma(fit.posteriors["tau"].alpha, scale=1 / fit.posteriors["tau"].beta).ppf(
+        (np.arange(2000) + 0.5) / 2000
+    )
     weight = 1 / (error**2 + 1 / points[:, None])
     precision = weight.sum(axis=1) + 0.01
     mean = weight @ y / precision
-    assert fit["mu"].mean == pytest.approx(mean.mean(), rel=1e-3)
-    assert fit["mu"].var == pytest.approx((1 / precision).mean() + mean.var(), rel=2e-3)
+    assert fit.posteriors["mu"].mean == pytest.approx(mean.mean(), rel=1e-3)
+    assert fit.posteriors["mu"].var == pytest.approx((1 / precision).mean() + mean.var(), rel=2e-3)
     fit.save(tmp_path / "fit")
     again = svmp.load(tmp_path / "fit")
     names = ["mu", "school"]
     assert np.array_equal(again.covariance(names).matrix, fit.covariance(names).matrix)
-    assert fit.covariance(names).var("school") == pytest.approx(fit["school"].var)
+    assert fit.covariance(names).var("school") == pytest.approx(fit.posteriors["school"].var)
     draws = again.draw(names, 20_000, seed=0)
-    assert draws["mu"].std() == pytest.approx(fit["mu"].std, rel=0.02)
+    assert draws["mu"].std() == pytest.approx(fit.posteriors["mu"].std, rel=0.02)
     found = again.predict(model, "y", noise=False)
-    assert found.var == pytest.approx(fit["school"].var)
+    assert found.var == pytest.approx(fit.posteriors["school"].var)
 
 
 def test_precisions_that_are_known_well_change_nothing() -> None:

@@ -192,7 +192,7 @@ def test_unknown_attribute(fit: svmp.Fit) -> None:
 
 
 def test_reprs(fit: svmp.Fit) -> None:
-    assert repr(fit["normal"]).splitlines()[0] == "<q(normal): Normal, dims ('a', 'b')>"
+    assert repr(fit.posteriors["normal"]).splitlines()[0] == "<q(normal): Normal, dims ('a', 'b')>"
     assert repr(fit).startswith("<Fit: converged after")
 
 

@@ -123,11 +123,17 @@ def test_a_line_with_a_hidden_precision_matches_quadrature() -> None:
         fit.predict(model, "y", corrected=False),
         fit.predict(model, "y", noise=False, corrected=False),
     )
-    a, b, tau = fit["a"], fit["b"], stats.gamma(fit["tau"].alpha, scale=1 / fit["tau"].beta)
+    a, b, tau = (
+        fit.posteriors["a"],
+        fit.posteriors["b"],
+        stats.gamma(fit.posteriors["tau"].alpha, scale=1 / fit.posteriors["tau"].beta),
+    )
     x = np.arange(2.0)
     mean, var = a.mean + b.mean * x, a.var + b.var * x**2
     np.testing.assert_allclose(found.mean, mean)
-    np.testing.assert_allclose(found.var, var + fit["tau"].beta / (fit["tau"].alpha - 1))
+    np.testing.assert_allclose(
+        found.var, var + fit.posteriors["tau"].beta / (fit.posteriors["tau"].alpha - 1)
+    )
     np.testing.assert_allclose(means.interval(0.8), stats.norm(mean, var**0.5).ppf([[0.1], [0.9]]))
     quantiles = found.quantile(P)
     for row in (0, 1):
@@ -150,7 +156,7 @@ def test_logits_are_integrated_over_the_logistic_function(tau: float) -> None:
         svmp.Bernoulli("y", logit=2 * z - 1, dims="row", observed=values)
 
     fit, model = one(declare, [1])
-    z = stats.norm(fit["z"].mean, fit["z"].std)
+    z = stats.norm(fit.posteriors["z"].mean, fit.posteriors["z"].std)
 
     def power(order: int) -> float:
         nodes = z.ppf((np.arange(200_000) + 0.5) / 200_000)
@@ -187,7 +193,7 @@ def test_a_mixture_of_new_rows_has_the_expected_weights() -> None:
         svmp.Mixture("y", z, svmp.Normal.dist(mu=m, tau=4), dims="row", observed=values)
 
     fit, model = one(declare, [-2.5, -1.0, 1.5, 3.0, 2.0], k=2)
-    w, m = fit["w"].mean, fit["m"]
+    w, m = fit.posteriors["w"].mean, fit.posteriors["m"]
     found = fit.predict(model, "y", corrected=False)
     sd = np.sqrt(m.var + 0.25)
     assert found.exact

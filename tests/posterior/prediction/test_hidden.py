@@ -28,7 +28,8 @@ def test_known_elements_have_their_q_and_new_ones_follow_their_parents(joint: An
     key = np.repeat(np.arange(4), 3)
     fit = svmp.fit(declare([*"abcd"], key, rng.normal(size=12) + key), joint=joint)
     found = fit.predict(declare(["d", "new", "a"], [0]), "u", draws=400, corrected=False)
-    known, u, mu, spread = [0, 2], fit["u"], fit["mu"], fit["spread"]
+    known, q = [0, 2], fit.posteriors
+    u, mu, spread = q["u"], q["mu"], q["spread"]
     np.testing.assert_allclose(found.mean[known], u.mean[[3, 0]])
     np.testing.assert_allclose(found.var[known], u.var[[3, 0]])
     np.testing.assert_allclose(found.interval(0.8)[:, known], u.interval(0.8)[:, [3, 0]])
@@ -64,8 +65,8 @@ def test_other_families_have_their_q() -> None:
     fit = svmp.fit(model)
     for name in ("p", "rate", "z"):
         found = fit.predict(model, name, corrected=False)
-        np.testing.assert_allclose(found.mean, fit[name].mean, err_msg=name)
-        np.testing.assert_allclose(found.var, fit[name].var, atol=1e-12, err_msg=name)
+        np.testing.assert_allclose(found.mean, fit.posteriors[name].mean, err_msg=name)
+        np.testing.assert_allclose(found.var, fit.posteriors[name].var, atol=1e-12, err_msg=name)
     assert fit.predict(model, "w", draws=4000, corrected=False).mean == pytest.approx(
-        fit["w"].mean, rel=0.1, abs=0.1
+        fit.posteriors["w"].mean, rel=0.1, abs=0.1
     )

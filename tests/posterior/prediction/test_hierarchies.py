@@ -38,9 +38,14 @@ def test_known_and_new_groups_match_a_long_simulation(fit: svmp.Fit) -> None:
     x = np.array([0.0, 1.0, 2.0])
     found = fit.predict(groups("cz", [0, 1, 1], x), "y", corrected=False)
     rng, n = np.random.default_rng(5), 400_000
-    gammas = {k: rng.gamma(fit[k].alpha, 1 / fit[k].beta, n) for k in ("spread", "tau")}
-    normals = {k: rng.normal(fit[k].mean, fit[k].std, n) for k in ("mu", "slope")}
-    known = rng.normal(fit["effect"].mean[2], fit["effect"].std[2], n)
+    gammas = {
+        k: rng.gamma(fit.posteriors[k].alpha, 1 / fit.posteriors[k].beta, n)
+        for k in ("spread", "tau")
+    }
+    normals = {
+        k: rng.normal(fit.posteriors[k].mean, fit.posteriors[k].std, n) for k in ("mu", "slope")
+    }
+    known = rng.normal(fit.posteriors["effect"].mean[2], fit.posteriors["effect"].std[2], n)
     new = normals["mu"] + rng.normal(size=n) / np.sqrt(gammas["spread"])
     effects = np.stack([known, new, new])
     truth = effects + normals["slope"] * x[:, None] + rng.normal(size=(3, n)) / gammas["tau"] ** 0.5
@@ -98,9 +103,9 @@ def test_a_childless_element_is_wider_than_its_prior_given_expected_parents() ->
         svmp.Normal("y", mu=x[[0, 0, 1]], tau=2, dims="row", observed=[1, 2, np.nan], missing=True)
     fit = svmp.fit(model, svmp.FullVB())
     found = fit.predict(model, "y", noise=False, corrected=False)
-    np.testing.assert_allclose(fit["x"].var[1], 0.25)
-    np.testing.assert_allclose(found.var[2], 0.25 + fit["mu"].var)
-    np.testing.assert_allclose(found.var[0], fit["x"].var[0])
+    np.testing.assert_allclose(fit.posteriors["x"].var[1], 0.25)
+    np.testing.assert_allclose(found.var[2], 0.25 + fit.posteriors["mu"].var)
+    np.testing.assert_allclose(found.var[0], fit.posteriors["x"].var[0])
 
 
 def test_missing_values_are_imputed_from_what_their_row_has_shown() -> None:
@@ -144,7 +149,7 @@ def test_factors_of_new_users_are_drawn_from_their_prior() -> None:
 
     fit = svmp.fit(declare(["a", "b"], user, item, [2.0, 0.5, 1.0, -1.0]), svmp.FullVB())
     found = fit.predict(declare(["new", "b"], [0, 1], [0, 0]), "r", corrected=False)
-    v, u = fit["v"], fit["u"]
+    v, u = fit.posteriors["v"], fit.posteriors["u"]
     square = v.var + v.mean**2
     assert found.mean[0] == pytest.approx(0)
     assert found.var[0] == pytest.approx(square[0].sum() + 1)
@@ -166,7 +171,9 @@ def test_hidden_rows_between_are_drawn_too() -> None:
         c = svmp.Normal("c", mu=0.5, tau=2)
         own = svmp.Normal("own", mu=c, tau=1, dims="row")
         svmp.Bernoulli("y", logit=own, dims="row")
-    z = stats.norm(fit["c"].mean, np.sqrt(fit["c"].var + 1)).ppf((np.arange(10_000) + 0.5) / 10_000)
+    z = stats.norm(fit.posteriors["c"].mean, np.sqrt(fit.posteriors["c"].var + 1)).ppf(
+        (np.arange(10_000) + 0.5) / 10_000
+    )
     found = fit.predict(later, "y", corrected=False)
     assert found.mean[0] == pytest.approx((1 / (1 + np.exp(-z))).mean(), abs=2e-3)
 
@@ -179,7 +186,7 @@ def test_hidden_rows_between_are_drawn_too() -> None:
 
     fit = svmp.fit(rates(3, [1, 3, 2]), svmp.FullVB())
     found = fit.predict(rates(1), "y", corrected=False)
-    a, b = float(fit["top"].alpha), float(fit["top"].beta)
+    a, b = float(fit.posteriors["top"].alpha), float(fit.posteriors["top"].beta)
     assert found.mean[0] == pytest.approx(3 * b / (a - 1), rel=1e-3)
     rng = np.random.default_rng(1)
     draws = rng.poisson(rng.gamma(3, 1 / rng.gamma(a, 1 / b, 300_000)))

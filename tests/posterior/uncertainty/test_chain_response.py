@@ -61,7 +61,7 @@ def test_it_is_the_response_of_a_fit_to_a_tilt(
     """Tilt the log joint, and fit again: the means move by their covariance with the tilt."""
     model = declare()
     start = tight(model)
-    found = start.covariance([tilted, read], model=model)
+    found = start.covariance([tilted, read], model=model, method="linear_response")
     step, moved = 1e-3, []
     for t in (step, -step):
         learned = np.zeros(start[tilted].natural.shape)

@@ -7,8 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.special import polygamma, psi
 
 import svmp
+
+from .test_linear_response import EFFECT, SD
 
 pytestmark = pytest.mark.by_size
 
@@ -54,14 +57,19 @@ def test_a_precision_has_the_variance_of_linear_response(tmp_path: Path) -> None
     weight = np.exp(log_p - 0.5 * np.log(total))
     weight /= weight.sum()
     sd = np.sqrt(weight @ at**2 - (weight @ at) ** 2)
+    log_sd = np.sqrt(weight @ np.log(at) ** 2 - (weight @ np.log(at)) ** 2)
     assert found["tau"].std == pytest.approx(sd, rel=0.02)
-    assert fit["tau"].std < 0.98 * sd
-    assert found["tau"].mean == pytest.approx(fit["tau"].mean)
-    assert found["mu"].var > fit["mu"].var
+    assert fit.std("tau", corrected=False) < 0.98 * sd
+    assert np.sqrt(polygamma(1, found["tau"].alpha)) == pytest.approx(log_sd, rel=0.01)
+    log_means = [
+        psi(f["tau"].alpha) - np.log(f["tau"].beta) for f in (found.posteriors, fit.posteriors)
+    ]
+    assert log_means[0] == pytest.approx(log_means[1])
+    assert found["mu"].var > fit.posteriors["mu"].var
     found.save(tmp_path / "fit.svmp")
     assert svmp.load(tmp_path / "fit.svmp")["mu"].var == pytest.approx(found["mu"].var)
     only = fit.corrected(model, ["mu"])
-    assert np.array_equal(only["tau"].natural, fit["tau"].natural)
+    assert np.array_equal(only["tau"].natural, fit.posteriors["tau"].natural)
     with pytest.raises(svmp.ModelError, match="under this model"):
         found.corrected(model)
 
@@ -75,7 +83,7 @@ def test_only_normals_and_gammas_are_corrected() -> None:
         fit.corrected(model)
 
 
-def test_elements_that_no_data_depend_on_keep_their_variance() -> None:
+def test_elements_that_no_data_depend_on_see_their_uncertain_parents() -> None:
     with svmp.Model(coords={"group": 3}) as model:
         mu = svmp.Normal("mu", mu=0, tau=1)
         u = svmp.Normal("u", mu=mu, tau=2, dims="group")
@@ -87,7 +95,10 @@ def test_elements_that_no_data_depend_on_keep_their_variance() -> None:
     exact = np.linalg.inv(precision)
     np.testing.assert_allclose(found["mu"].var, exact[0, 0], rtol=1e-6)
     np.testing.assert_allclose(found["u"].var[:2], np.diag(exact)[1:], rtol=1e-6)
-    assert found["u"].var[2] == pytest.approx(fit["u"].var[2])
+    assert found["u"].var[2] == pytest.approx(1 / 2 + exact[0, 0], rel=1e-6)
+    both = found.covariance(["mu", "u"], method="q").matrix
+    np.testing.assert_allclose(both[[0, 1, 2], 3], exact[0], rtol=1e-6)
+    np.testing.assert_allclose(fit.predict(model, "u").std, fit["u"].std, rtol=1e-6)
 
 
 def test_gammas_that_are_multiplied_by_each_other_keep_their_q() -> None:
@@ -97,7 +108,29 @@ def test_gammas_that_are_multiplied_by_each_other_keep_their_q() -> None:
         svmp.Poisson("y", mu=g * h, observed=[3, 5, 2])
     fit = svmp.fit(model, svmp.FullVB(), tol=1e-12)
     found = fit.corrected()
-    assert found["top"].var > fit["top"].var
+    assert found["top"].var > fit.posteriors["top"].var
     for name in ("g", "h"):
-        assert np.array_equal(found[name].natural, fit[name].natural)
-    assert fit.corrected(model, ["g"])["g"].var > fit["g"].var
+        assert np.array_equal(found[name].natural, fit.posteriors[name].natural)
+    assert fit.corrected(model, ["g"])["g"].var > fit.posteriors["g"].var
+
+
+@pytest.mark.parametrize(("alpha", "beta"), [(2, 40), (3, 60), (1, 100)])
+def test_a_precision_of_eight_schools_is_near_quadrature(alpha: float, beta: float) -> None:
+    """Matched in mean and variance its shape is near 1 or below, and E[1 / tau] far too large."""
+    with svmp.Model(coords={"school": 8}) as model:
+        mu = svmp.Normal("mu", mu=0, tau=1 / 25)
+        tau = svmp.Gamma("tau", alpha=alpha, beta=beta)
+        theta = svmp.Normal("theta", mu=mu, tau=tau, dims="school")
+        svmp.Normal("y", mu=theta, tau=1 / SD**2, dims="school", observed=EFFECT)
+    found = svmp.fit(model, tol=1e-10).corrected()["tau"]
+    at = np.exp(np.linspace(-20, 6, 6001))
+    precision = 1 / (SD**2 + 1 / at[:, None])
+    total = precision.sum(axis=1) + 1 / 25
+    mean = precision @ EFFECT / total
+    log_weight = 0.5 * (np.log(precision).sum(axis=1) - np.log(total) + total * mean**2)
+    log_weight += -0.5 * precision @ EFFECT**2 + alpha * np.log(at) - beta * at
+    weight = np.exp(log_weight - log_weight.max())
+    weight /= weight.sum()
+    log_sd = np.sqrt(weight @ np.log(at) ** 2 - (weight @ np.log(at)) ** 2)
+    assert np.sqrt(polygamma(1, found.alpha)) == pytest.approx(log_sd, rel=0.1)
+    assert found.beta / (found.alpha - 1) == pytest.approx(weight @ (1 / at), rel=0.2)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.special import polygamma
 
 import svmp
 from svmp.fitting.fit import fit as fit_model
@@ -32,15 +33,15 @@ def test_it_is_the_response_of_a_fit_to_a_tilt(tilted: str) -> None:
     start = svmp.fit(model, **options)  # type: ignore[arg-type]
     found = start.corrected(model)
     assert found.joint == start.joint
-    step, moved = 1e-3 / float(start[tilted].std.ravel()[0]), []
+    step, moved = 1e-3, []
     for t in (step, -step):
         learned = np.zeros(start[tilted].natural.shape)
-        learned[0, 0] = t
+        learned[0, 1] = t  # of the logarithm, whose mean is the second moment
         again = fit_model(Network(model, {tilted: learned}), **options)  # type: ignore[arg-type]
-        moved.append(again.mean(tilted).ravel()[0])
+        moved.append(again.posteriors[tilted].moments.reshape(-1, 2)[0, 1])
     response = (moved[0] - moved[1]) / (2 * step)
-    assert found[tilted].var.ravel()[0] == pytest.approx(response, rel=1e-3)
-    assert start[tilted].var.ravel()[0] < 0.97 * response
+    assert polygamma(1, found[tilted].alpha.ravel()[0]) == pytest.approx(response, rel=1e-3)
+    assert polygamma(1, start.posteriors[tilted].alpha.ravel()[0]) < 0.97 * response
 
 
 def test_summaries_of_eight_schools_are_near_quadrature() -> None:

@@ -110,7 +110,7 @@ def test_sd_of_a_hyper_mean_is_near_that_of_quadrature() -> None:
     weight /= weight.sum()
     sd = np.sqrt(weight @ (1 / total + mean**2) - (weight @ mean) ** 2)
     found = fit.covariance("mu", model=model)
-    assert fit["mu"].std < 0.6 * sd
+    assert fit.std("mu", corrected=False) < 0.6 * sd
     assert found.std("mu") == pytest.approx(sd, rel=0.05)
 
 
@@ -130,7 +130,7 @@ def test_it_is_the_response_of_a_fit_to_a_tilt(
     """Tilt the log joint by t times x, and fit again: the means move by their covariance with x."""
     model = declare()
     start = tight(model)
-    found = start.covariance([tilted, *read], model=model)
+    found = start.covariance([tilted, *read], model=model, method="linear_response")
     step = 5e-3 / found.std(tilted).ravel()[0]
     moved = []
     for t in (step, -step):
@@ -159,8 +159,8 @@ def test_mean_field_is_q_itself() -> None:
     model = mixture()
     fit = tight(model)
     found = fit.covariance(["p", "tau"], model=model, method="mean_field")
-    np.testing.assert_allclose(found.var("p"), fit.var("p"))
-    np.testing.assert_allclose(found.var("tau"), fit.var("tau"))
+    np.testing.assert_allclose(found.var("p"), fit.var("p", corrected=False))
+    np.testing.assert_allclose(found.var("tau"), fit.var("tau", corrected=False))
     assert np.all(found.between("p", "tau") == 0)
 
 
@@ -225,7 +225,7 @@ def test_crossed_effects_are_near_a_long_gibbs_run() -> None:
         tau = rng.gamma(1 + np.array([*sizes, count]) / 2, 1 / (1 + 0.5 * np.array(squares)))
         draws.append([x[0], *tau])
     exact = np.std(draws[200:], axis=0)
-    assert fit["mu"].std < 0.2 * exact[0]
+    assert fit.std("mu", corrected=False) < 0.2 * exact[0]
     np.testing.assert_allclose([found.std(name) for name in names], exact, rtol=0.1)
 
 

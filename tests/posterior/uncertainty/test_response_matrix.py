@@ -37,16 +37,53 @@ def test_matrices_factors_and_conjugate_gradients_agree(
         np.testing.assert_allclose(found, other, rtol=1e-5, atol=1e-6 * np.abs(other).max())
 
 
-def test_rotations_of_factors_do_not_respond() -> None:
+def test_rotations_of_factors_have_no_linear_response() -> None:
     """The bound is the same for all rotations of vectors with a round prior: a ridge."""
     with svmp.Model(coords={"group": 4, "side": 3, "k": 2}) as model:
         u = svmp.MvNormal("u", mu=np.zeros(2), tau=np.eye(2), dims=("group", "k"))
         v = svmp.MvNormal("v", mu=np.zeros(2), tau=np.eye(2), dims=("side", "k"))
         svmp.Normal("y", mu=svmp.dot(u[GROUP], v[SIDE]), tau=4.0, observed=2 * Y)
     for fit in (tight(model), svmp.fit(model, kernels=False)):
-        found = fit.corrected(model)
-        # They are wider than those of q, but not without limit as along the ridge.
-        assert 1.05 < (found["u"].std / fit["u"].std).max() < 6
-        assert fit.predict(model, "y").covariances == "linear response"
-    with pytest.raises(svmp.ModelError, match="on a ridge"):
-        fit.covariance("u", model=model)
+        for refused in (
+            lambda: fit.covariance("u", model=model),  # noqa: B023
+            lambda: fit.corrected(model),  # noqa: B023
+            lambda: fit.predict(model, "y", corrected=True),  # noqa: B023
+        ):
+            with pytest.raises(svmp.ModelError, match="on a ridge"):
+                refused()
+        assert fit.predict(model, "y").covariances == "q"
+
+
+@pytest.mark.parametrize("precision", [1.0, 1e4, 1e6])
+def test_effects_that_rows_know_only_together_have_their_exact_sds(precision: float) -> None:
+    """Their sum is known 10,000 times better than they are, which is no ridge."""
+    with svmp.Model(coords={"group": 4}) as model:
+        a = svmp.Normal("a", mu=0, tau=1)
+        b = svmp.Normal("b", mu=0, tau=0.1)
+        u = svmp.Normal("u", mu=0, tau=2, dims="group")
+        svmp.Normal("y", mu=a + b + u[GROUP], tau=precision, observed=1000 * Y)
+    fit = svmp.fit(model, tol=1e-12)
+    design = np.concatenate([np.ones((30, 2)), np.eye(4)[GROUP]], axis=1)
+    prior = np.diag([1, 0.1, 2, 2, 2, 2])
+    exact = np.linalg.inv(prior + precision * design.T @ design)
+    for found in (fit.covariance(["a", "b", "u"], model=model), fit.corrected(model)):
+        sds = [found.std(name).ravel() for name in ("a", "b", "u")]
+        np.testing.assert_allclose(np.concatenate(sds), np.sqrt(exact.diagonal()), rtol=1e-4)
+
+
+@pytest.mark.parametrize(("level", "noise"), [(1.0, 0.02), (1.0, 2e-4), (100.0, 0.02)])
+def test_an_intercept_and_groups_beside_a_learned_noise(level: float, noise: float) -> None:
+    """Given the noise, whose uncertainty does not count here, the posterior is Normal."""
+    rng = np.random.default_rng(0)
+    group, effect = rng.integers(0, 5, 2000), rng.normal(size=5)
+    y = level + effect[group] + noise * rng.normal(size=2000)
+    with svmp.Model(coords={"group": 5}) as model:
+        a = svmp.Normal("a", mu=level, tau=1)
+        u = svmp.Normal("u", mu=0, tau=1, dims="group")
+        tau = svmp.Gamma("tau", alpha=1, beta=noise**2)
+        svmp.Normal("y", mu=a + u[group], tau=tau, observed=y)
+    fit = svmp.fit(model)
+    design = np.column_stack([np.ones(2000), np.eye(5)[group]])
+    exact = np.linalg.inv(np.eye(6) + design.T @ design / noise**2)
+    found = fit.covariance(["a", "u"], model=model).matrix.diagonal()
+    np.testing.assert_allclose(np.sqrt(found), np.sqrt(exact.diagonal()), rtol=1e-3)

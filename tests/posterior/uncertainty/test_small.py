@@ -53,7 +53,7 @@ def test_q_alone_on_request_and_where_the_network_is_large(
 ) -> None:
     fit = fitted()
     found = fit.predict(line(NEW), "y", corrected=False)
-    own = 0.5 + fit["a"].var + fit["b"].var * NEW**2
+    own = 0.5 + fit.posteriors["a"].var + fit.posteriors["b"].var * NEW**2
     np.testing.assert_allclose(found.var, own)
     assert found.covariances == "q"
     monkeypatch.setattr(small, "LARGEST", 1)
