@@ -15,22 +15,14 @@ from svmp.families.family import Array
 from svmp.inference.program.joint_blocks import found_blocks
 from svmp.inference.running.seeds import Seed
 from svmp.network.model import Model
+from svmp.network.variable import Variable
 from svmp.posterior.checks.psis import DRAWS, GOOD, USABLE, Importance, importance
+from svmp.posterior.record.covariance import Covariance
 from svmp.posterior.record.run_record import RunRecord
 from svmp.posterior.uncertainty.corrected import correctable, factors_of_rates
 from svmp.posterior.uncertainty.linear_response import linear_response
 from svmp.posterior.uncertainty.message_map import MessageMap
-from svmp.inference.joint_blocks import found_blocks
-from svmp.inference.run_record import RunRecord
-from svmp.inference.seeds import Seed
-from svmp.inference.uncertainty.corrected import correctable, factors_of_rates
-from svmp.inference.uncertainty.covariance import Covariance
-from svmp.inference.uncertainty.linear_response import linear_response
-from svmp.inference.uncertainty.message_map import MessageMap
-from svmp.inference.uncertainty.psis import DRAWS, GOOD, USABLE, Importance, importance
-from svmp.inference.uncertainty.shown import corrected_call
-from svmp.network.model import Model
-from svmp.network.variable import Variable
+from svmp.posterior.uncertainty.shown import corrected_call
 
 FEW = 50
 """Most numbers whose sds are computed by linear response."""

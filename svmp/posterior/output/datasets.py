@@ -10,11 +10,9 @@ import numpy as np
 
 from svmp.errors import ModelError, SvmpError
 from svmp.families.family import Array
+from svmp.posterior.record.kinds import kind_of
 from svmp.posterior.record.run_record import RunRecord
 from svmp.posterior.tables.entries import Dim, checked_names, dims_of
-from svmp.inference.output.entries import Dim, checked_names, dims_of
-from svmp.inference.run_record import RunRecord
-from svmp.inference.uncertainty.shown import kind_of
 
 STATISTIC, DRAW, CHAIN, EVALUATION = "statistic", "draw", "chain", "evaluation"
 OBSERVED = "observed_data"

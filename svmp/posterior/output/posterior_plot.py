@@ -15,17 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from svmp.errors import ModelError
-from svmp.families import Bernoulli, Binomial, Multinomial, Poisson
-from svmp.inference.output.entries import Dim, dims_of, is_categorical, statistics
-from svmp.inference.output.figures import new_panels
-from svmp.inference.output.lines import Lines, short
-from svmp.inference.posteriors.posterior import Posterior
-from svmp.inference.run_record import RunRecord
-from svmp.inference.uncertainty.shown import Q, kind_of_variable
 from svmp.network.validation import shown
 from svmp.posterior.marginals.posterior import Posterior
 from svmp.posterior.output.figures import new_panels
 from svmp.posterior.output.lines import Lines, short
+from svmp.posterior.record.kinds import Q, kind_of_variable
 from svmp.posterior.record.run_record import RunRecord
 from svmp.posterior.tables.entries import Dim, dims_of, is_categorical, statistics
 

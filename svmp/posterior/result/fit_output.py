@@ -11,7 +11,6 @@ from svmp.errors import ModelError
 from svmp.families.family import Array
 from svmp.inference.running.arguments import check_model
 from svmp.inference.running.seeds import Seed
-from svmp.inference.uncertainty.shown import note
 from svmp.network.keywords import known_keywords
 from svmp.network.model import Model
 from svmp.network.validation import shown
@@ -26,6 +25,7 @@ from svmp.posterior.prediction.joint import draw_together
 from svmp.posterior.result.fit_uncertainty import FitUncertainty
 from svmp.posterior.tables.entries import checked_names
 from svmp.posterior.tables.frames import summary_frame, to_frame
+from svmp.posterior.uncertainty.shown import note
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,8 +10,8 @@ from typing import Any, Self
 import numpy as np
 
 from svmp.errors import ModelError
-from svmp.inference.running.seeds import Seed
 from svmp.families import Gamma, MvNormal, Normal
+from svmp.inference.running.seeds import Seed
 from svmp.network.keywords import known_keywords
 from svmp.network.model import Model
 from svmp.network.validation import shown
@@ -19,11 +19,11 @@ from svmp.posterior.checks.psis import DRAWS, importance
 from svmp.posterior.checks.trust import diagnose
 from svmp.posterior.marginals.posterior import Posterior
 from svmp.posterior.record.covariance import Covariance, NothingToCorrect
+from svmp.posterior.record.kinds import kind_of, kind_of_variable
 from svmp.posterior.record.run_record import RunRecord
 from svmp.posterior.tables.entries import labelled
-from svmp.posterior.uncertainty.linear_response import asked_names, covariance
-from svmp.posterior.uncertainty.shown import kind_of, kind_of_variable
 from svmp.posterior.uncertainty.corrected import corrected_fields, response_of
+from svmp.posterior.uncertainty.linear_response import asked_names, covariance
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,7 +6,7 @@ import os
 import warnings
 import weakref
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +19,6 @@ from svmp.inference.methods import Method
 from svmp.inference.program.program_summary import ProgramSummary
 from svmp.inference.running.diagnosis import Diagnosis
 from svmp.inference.running.seeds import Seed
-from svmp.inference.uncertainty.shown import AFTER_UPDATE, IN_PARTS, kind_of
 from svmp.network.declaration import Declaration
 from svmp.network.dims.matching import hidden_coords
 from svmp.network.forms import form_of, parents_of
@@ -36,7 +35,9 @@ from svmp.posterior.prediction.filtered import Filtered, filtered
 from svmp.posterior.prediction.joint import draw_together
 from svmp.posterior.prediction.predict import predict
 from svmp.posterior.prediction.prediction import Prediction
+from svmp.posterior.record.kinds import kind_of
 from svmp.posterior.result.fit_output import FitOutput
+from svmp.posterior.uncertainty.shown import AFTER_UPDATE, IN_PARTS
 from svmp.posterior.uncertainty.small import kept
 from svmp.posterior.updating import updating
 from svmp.posterior.updating.updating import Forget

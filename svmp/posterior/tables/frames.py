@@ -9,14 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from svmp.errors import ModelError, SvmpError
-from svmp.inference.output.entries import Dim, checked_names, dims_of, statistics
-from svmp.inference.posteriors.posterior import tails
-from svmp.inference.run_record import RunRecord
-from svmp.inference.uncertainty.shown import kind_of, kind_of_variable
 from svmp.network.dims.labels import object_array
 from svmp.network.validation import shown
 from svmp.posterior.marginals.posterior import tails
 from svmp.posterior.marginals.rows import entry_names
+from svmp.posterior.record.kinds import kind_of, kind_of_variable
 from svmp.posterior.record.run_record import RunRecord
 from svmp.posterior.tables.entries import Dim, checked_names, dims_of, statistics
 

@@ -19,15 +19,15 @@ from scipy import sparse
 from svmp import factors
 from svmp.families import Gamma, MvNormal, Normal
 from svmp.families.family import Array
-from svmp.inference.predictive.closed import power
-from svmp.inference.uncertainty.covariance import Covariance
-from svmp.inference.uncertainty.log_scale import gamma_of_variance
 from svmp.inference.updaters.joint_rows import lines_of, mean_of
 from svmp.network.beliefs import Beliefs
 from svmp.network.conditional import Conditional
 from svmp.network.grid import Ints
 from svmp.network.joint_normal import Layout
 from svmp.network.network import Network
+from svmp.posterior.prediction.closed import power
+from svmp.posterior.record.covariance import Covariance
+from svmp.posterior.uncertainty.log_scale import gamma_of_variance
 
 
 def with_barren(network: Network, q: Beliefs, found: Covariance) -> Covariance:

@@ -31,29 +31,18 @@ from svmp.network.model import Model
 from svmp.network.network import Network
 from svmp.network.slot import Product
 from svmp.posterior.marginals.posterior import Posterior
-from svmp.posterior.record.covariance import Covariance
+from svmp.posterior.record.covariance import Covariance, NothingToCorrect
 from svmp.posterior.record.run_record import RunRecord
+from svmp.posterior.uncertainty.barren import with_barren
+from svmp.posterior.uncertainty.covariance_of_q import LARGEST, covariance_of
 from svmp.posterior.uncertainty.joint_response import joint_response
 from svmp.posterior.uncertainty.linear_response import (
-from svmp.inference.posteriors.joint_posterior import LARGEST, JointPosterior, covariance_of
-from svmp.inference.posteriors.posterior import Posterior
-from svmp.inference.run_record import RunRecord
-from svmp.inference.uncertainty.barren import with_barren
-from svmp.inference.uncertainty.covariance import Covariance, NothingToCorrect
-from svmp.inference.uncertainty.joint_response import joint_response
-from svmp.inference.uncertainty.linear_response import (
     asked_names,
     linear_response,
     message_map,
     not_a_maximum,
 )
-from svmp.inference.uncertainty.log_scale import gamma_of_variance
-from svmp.inference.updaters.joint_block import INFLATED, quoted
-from svmp.network.arrow import Arrow, Split
-from svmp.network.joint_normal import Layout
-from svmp.network.model import Model
-from svmp.network.network import Network
-from svmp.network.slot import Product
+from svmp.posterior.uncertainty.log_scale import gamma_of_variance
 
 Posteriors = Mapping[str, Posterior]
 SAME = 1e-9

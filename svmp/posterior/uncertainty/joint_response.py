@@ -25,21 +25,16 @@ from scipy.special import polygamma
 
 from svmp.errors import ModelError
 from svmp.families.family import Array
-from svmp.inference.posteriors.integrating import precisions
-from svmp.inference.run_record import RunRecord
-from svmp.inference.uncertainty.covariance import Covariance, NothingToCorrect
-from svmp.inference.uncertainty.fitted import network_and_q
-from svmp.inference.uncertainty.linear_response import not_a_maximum
-from svmp.inference.uncertainty.log_scale import matched_gamma
 from svmp.inference.updaters.joint_block import JointBlock
 from svmp.network.beliefs import Beliefs
 from svmp.network.model import Model
 from svmp.network.network import Network
 from svmp.posterior.marginals.integrating import precisions
-from svmp.posterior.record.covariance import Covariance
+from svmp.posterior.record.covariance import Covariance, NothingToCorrect
 from svmp.posterior.record.run_record import RunRecord
 from svmp.posterior.uncertainty.fitted import network_and_q
 from svmp.posterior.uncertainty.linear_response import not_a_maximum
+from svmp.posterior.uncertainty.log_scale import matched_gamma
 
 LARGEST = 500
 """Most unknowns of a block, and most precisions."""

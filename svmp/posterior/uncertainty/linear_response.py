@@ -28,13 +28,6 @@ from scipy import sparse
 from svmp.errors import ModelError
 from svmp.families import Gamma
 from svmp.families.family import Array
-from svmp.inference.posteriors.joint_posterior import covariance_of
-from svmp.inference.run_record import RunRecord
-from svmp.inference.uncertainty.covariance import Covariance
-from svmp.inference.uncertainty.fitted import network_and_q
-from svmp.inference.uncertainty.log_scale import matched_gamma
-from svmp.inference.uncertainty.message_map import MessageMap
-from svmp.inference.uncertainty.response_matrix import LARGEST, responses
 from svmp.network.model import Model
 from svmp.network.partly_known import PartlyKnown, base_of
 from svmp.network.validation import shown
@@ -43,6 +36,7 @@ from svmp.posterior.record.run_record import RunRecord
 from svmp.posterior.uncertainty import sparse_response
 from svmp.posterior.uncertainty.covariance_of_q import covariance_of
 from svmp.posterior.uncertainty.fitted import network_and_q
+from svmp.posterior.uncertainty.log_scale import matched_gamma
 from svmp.posterior.uncertainty.message_map import MessageMap
 from svmp.posterior.uncertainty.response_matrix import LARGEST, responses
 

@@ -18,10 +18,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from svmp.families.family import Array
-from svmp.families import MvNormal, Normal
 from svmp.families.family import Array, Family
-from svmp.inference.uncertainty.message_map import MessageMap
 from svmp.network.means.linear import Linear
 from svmp.network.means.vector_mean import VectorMean
 from svmp.network.network import Network
@@ -65,11 +62,6 @@ def flat(phi: MessageMap) -> float:
     if multiplies(phi.network):
         return FLAT_PRODUCTS
     return FLAT if phi.is_linear else FLAT_BOUNDS
-
-
-def flat(phi: MessageMap) -> float:
-    """Return the eigenvalue below which the bound counts as flat."""
-    return FLAT_PRODUCTS if multiplies(phi.network) else FLAT
 
 
 def multiplies(network: Network) -> bool:

@@ -16,32 +16,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from svmp.inference.run_record import RunRecord
-from svmp.inference.uncertainty.corrected import correctable
-from svmp.inference.uncertainty.linear_response import MOST
+from svmp.posterior.record.kinds import RESPONSE, Q, kind_of
+from svmp.posterior.record.run_record import RunRecord
+from svmp.posterior.uncertainty.corrected import correctable
+from svmp.posterior.uncertainty.linear_response import MOST
 
-Q, JOINT, RESPONSE = "q", "a joint block", "linear response"
-"""What variances can be those of."""
 IN_PARTS = "the rows of this fit are in parts, and linear response needs them in one model"
 AFTER_UPDATE = (
     "this fit is an update, and linear response needs a model of all rows, those of earlier fits "
     "too"
 )
 """Reasons why a fit has no linear response."""
-
-
-def kind_of(fit: RunRecord) -> str:
-    """Return what the variances of a record are those of: `Q`, `JOINT`, `RESPONSE`, or both."""
-    joint = any(not set(block.names) <= set(fit.responding) for block in fit.joint)
-    kinds = [RESPONSE] * bool(fit.responding) + [JOINT] * joint
-    return " and ".join(kinds) or Q
-
-
-def kind_of_variable(fit: RunRecord, name: str) -> str:
-    """Return what the variance of one variable is that of."""
-    if name in fit.responding:
-        return RESPONSE
-    return JOINT if any(name in block.names for block in fit.joint) else Q
 
 
 def note(fit: RunRecord, shown: RunRecord, default: RunRecord, refused: str) -> str:
