@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from svmp.families.family import Array
 from svmp.inference.methods.draw import ONE, AllRows, Reading, among
 from svmp.network.colouring import greedy_colours
 from svmp.network.conditional import Conditional
@@ -26,8 +27,10 @@ from svmp.network.grid import Ints
 from svmp.posterior.uncertainty.message_map import MessageMap
 
 STEP = 1e-4
-"""Step of the differences, in standard deviations of a statistic, in which messages are linear but
-for convex bounds."""
+"""Step of the differences where messages are not linear, in standard deviations of a statistic."""
+FAR = 2.0**20
+"""Step of the differences where messages are linear, in sizes of a statistic: so large that nothing
+of Phi but the differences is left, which makes them exact."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,8 +118,8 @@ def hessian_of(phi: MessageMap) -> Any:
     each, read = Elements.of(phi), incidences(phi)
     near = neighbours(read.values(), each.count)
     colours, alone = coloured(near, each.size)
-    step = STEP * phi.deviations
-    moving = (phi.counted > 0) & (step > 0)
+    moving = (phi.counted > 0) & (phi.deviations > 0)
+    step = steps_of(phi, STEP)
     inverse = np.where(moving, 0.5 / np.where(moving, step, 1.0), 0.0)
     rows, columns = sparse.coo_array(near).coords
     # Of two elements, one that is moved alone gives the block; both of them where both are.
@@ -142,6 +145,13 @@ def hessian_of(phi: MessageMap) -> Any:
     values = np.where(twice, 0.5, 1.0) * values
     half = sparse.csr_array((values, (row, column)), shape=(phi.size, phi.size))
     return sparse.csr_array(half + half.T)
+
+
+def steps_of(phi: MessageMap, near: float) -> Array:
+    """Return the step of each statistic; `near` is that where messages are not linear."""
+    if phi.is_linear:
+        return np.asarray(FAR * np.maximum(np.abs(phi.moments), phi.deviations))
+    return near * phi.deviations
 
 
 def few_rows(read: Mapping[str, Incidence], moved: Ints) -> dict[str, Ints]:

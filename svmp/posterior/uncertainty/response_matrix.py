@@ -23,12 +23,11 @@ from svmp.network.means.linear import Linear
 from svmp.network.means.vector_mean import VectorMean
 from svmp.network.network import Network
 from svmp.network.partly_known import base_of
+from svmp.posterior.uncertainty.hessian import steps_of
 from svmp.posterior.uncertainty.message_map import MessageMap
 
 LARGEST = 300
 """Most statistics of a network whose H is formed."""
-FAR = 2.0**20
-"""Step of the differences where messages are linear, in sizes of a statistic."""
 STEP = 1e-2
 """Step of the differences elsewhere, in standard deviations of a statistic."""
 FLAT, FLAT_BOUNDS, FLAT_PRODUCTS = 1e-11, 1e-6, 1e-3
@@ -80,10 +79,10 @@ def dense_hessian(phi: MessageMap) -> Array:
     """Return H, 0 along statistics that are constant or not counted; symmetric up to its error."""
     found = np.zeros((phi.size, phi.size))
     moving = (phi.counted > 0) & (phi.deviations > 0)
-    sizes = FAR * np.maximum(np.abs(phi.moments), phi.deviations)
+    step = steps_of(phi, STEP)
     for column in np.flatnonzero(moving):
         unit = np.zeros(phi.size)
-        unit[column] = sizes[column] if phi.is_linear else STEP * phi.deviations[column]
+        unit[column] = step[column]
         near = phi(phi.moments + unit) - phi(phi.moments - unit)
         if phi.is_linear:
             found[:, column] = near / (2 * unit[column])

@@ -12,10 +12,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
-from tests.inference.output.labelled import labelled
 
 import svmp
 from tests.inference.models import every_family, ratings
+from tests.posterior.labelled import labelled
 
 
 def test_the_first_line_says_how_the_run_ended() -> None:
