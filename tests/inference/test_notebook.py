@@ -100,6 +100,7 @@ def test_starts_show_their_progress(cell: list[str]) -> None:
 
 @pytest.mark.parametrize("name", ["plot", "plot_trace", "plot_posterior"])
 def test_the_value_of_a_plot_is_no_figure_that_a_cell_would_show_again(name: str) -> None:
+    pyplot.close("all")  # figures of other tests
     found = np.atleast_1d(getattr(svmp.fit(model()), name)())
     assert not any(hasattr(found, f"_repr_{kind}_") for kind in ("html", "png", "svg"))
     assert [type(ax).__name__ for ax in found] == ["Axes"] * len(found)
