@@ -10,6 +10,8 @@ families, the blend (1 - rho) lam + rho lam' and a sum of messages are the same 
 from __future__ import annotations
 
 from typing import Any, ClassVar, Literal, NamedTuple, Protocol, Self
+from functools import partial
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -249,6 +251,9 @@ def dot(a: Array, b: Array) -> Array:
     return np.asarray(np.einsum("...i,...i->...", a, b))
 
 
+_as_floats = partial(np.asarray, dtype=np.float64)
+
+
 def stack(*columns: ArrayLike) -> Array:
     """Put broadcast columns side by side on a new last axis.
 
@@ -256,7 +261,7 @@ def stack(*columns: ArrayLike) -> Array:
     array([[0., 1.],
            [0., 2.]])
     """
-    arrays = [np.asarray(c, dtype=np.float64) for c in columns]
+    arrays = [*map(_as_floats, columns)]
     out = np.empty((*np.broadcast(*arrays).shape, len(arrays)))
     for place, array in enumerate(arrays):
         out[..., place] = array

@@ -141,6 +141,8 @@ class Beliefs:
 
     def total_correlation(self, name: str) -> float:
         """Return the total correlation of a block for its first variable, and 0 for others."""
+        if not self.blocks:
+            return 0.0
         return sum(b.total_correlation for b in self.blocks if b.layout.names[0] == name)
 
     def block_of(self, name: str) -> JointNormal | None:

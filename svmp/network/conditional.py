@@ -27,13 +27,13 @@ from svmp.network.binding import Binder
 from svmp.network.components import check_components, check_constants, component_axis
 from svmp.network.expressions import DiagonalMatrix, Expression, Symbol
 from svmp.network.grid import Grid, Ints, Kinds, is_range, take_rows
-from svmp.network.means.columns import is_kept
+from svmp.network.means.columns import ORDERS, PLACES, is_kept
 from svmp.network.means.linear import Linear
 from svmp.network.means.pooling import Summary
 from svmp.network.means.row_sums import sum_by_owner
 from svmp.network.mixture_table import MixtureTable
 from svmp.network.parameter_forms import category_axis
-from svmp.network.slot import Single, Slot
+from svmp.network.slot import Fixed, Single, Slot
 
 CHUNK = 1 << 21
 """Most numbers in an array of messages, to bound the memory."""
@@ -112,7 +112,7 @@ class Conditional:
 
     def reread(self) -> None:
         """Forget what was computed from the observed values, which have changed."""
-        for kept in ("_statistics", "base", "bases", "summary", "summarised"):
+        for kept in ("_statistics", "_read", "base", "bases", "summary", "summarised"):
             vars(self).pop(kept, None)
 
     def all_slots(self) -> list[Slot]:
@@ -138,10 +138,30 @@ class Conditional:
 
     def given(self, q: Beliefs, subrows: Ints, but: str | None = None) -> Given:
         """Return the moments of the parameters at each sub-row; one slot may be left out."""
-        given = {name: self.parameter(q, name, subrows) for name in self.slots if name != but}
+        alike = self._kept_alike.get(len(subrows))
+        given = {**(self._alike(len(subrows)) if alike is None else alike)}
+        for name, slot in self.slots.items():
+            if name != but and name not in given:
+                joint = q.blocks and q.joins(self.variable.name)
+                given[name] = (
+                    self.parameter(q, name, subrows) if joint else slot.moments(q, subrows)
+                )
         for name, array in self.constants.items():
             given[name] = self.scope.look_up(array, subrows, subrows)
         return given
+
+    def _alike(self, count: int) -> Given:
+        """Return the parameters that are the same number in all of some sub-rows, and keep them."""
+        fixed = {n: s for n, s in self.slots.items() if isinstance(s, Fixed) and not s.varies}
+        some = np.zeros(count, dtype=np.int64)  # of which nothing but the length counts
+        if len(self._kept_alike) >= ORDERS:
+            self._kept_alike.clear()
+        self._kept_alike[count] = {n: s.moments(Beliefs(), some) for n, s in fixed.items()}
+        return self._kept_alike[count]
+
+    @cached_property
+    def _kept_alike(self) -> dict[int, Given]:
+        return {}
 
     def parameter(self, q: Beliefs, name: str, subrows: Ints) -> Array:
         """Return the moments of a slot at each sub-row, as they are together with the child.
@@ -164,9 +184,23 @@ class Conditional:
         variable = self.variable
         if variable.observed is None:
             return q.at(variable.name, rows)
-        if is_kept(len(rows), variable.size, variable.family.size):
-            return take_rows(self._statistics, rows)
+        kept = self._read.get(id(rows))
+        if kept is not None and kept[0] is rows:
+            return kept[1]
+        if is_kept(len(rows), variable.plate.size, variable.family.size):
+            found = take_rows(self._statistics, rows)
+            if found.size <= PLACES:
+                found.flags.writeable = False
+                if len(self._read) >= ORDERS:
+                    self._read.clear()
+                self._read[id(rows)] = rows, found
+            return found
         return variable.family.at(rows).statistics(variable.observed[rows])
+
+    @cached_property
+    def _read(self) -> dict[int, tuple[Ints, Array]]:
+        """By identity of an array of rows, the array and the observed statistics of these rows."""
+        return {}
 
     def children(self, q: Beliefs) -> Array:
         """Return the moments of the child at all rows."""
@@ -264,7 +298,7 @@ class Conditional:
     def densities(self, q: Beliefs, rows: Ints) -> Array:
         """E[log p(x_r | pa_rk)] for every row and component, without the base measure."""
         child = self.child(q, rows)
-        table = self.table_under(q) if len(rows) == self.variable.size else None
+        table = self.table_under(q) if len(rows) == self.variable.plate.size else None
         if table is not None and is_range(rows):
             return table.densities(q, child)
         subrows = self.subrows(rows)
@@ -301,7 +335,7 @@ class Conditional:
             return self.summary.count, self.summary.mean
         moments = q.moments[self.variable.name]
         if absent is None:
-            return self.kinds.count(None), self.kinds.mean(moments)
+            return self.kinds.counts, self.kinds.mean(moments)
         return self.kinds.mean_without(moments, absent)
 
     def log_density(self, q: Beliefs, rows: Ints) -> Array:
@@ -402,7 +436,7 @@ class Conditional:
             own = self.parameter(q, name, rows) if tangents is None else tangents[rows]
             given = {**given, name: own}
         if child is None:
-            child = self.child(q, rows // self.components)
+            child = self.child(q, rows if self.components == 1 else rows // self.components)
         message = self.factor.to_parent(name, child, given)
         if message.shape[:-1] == rows.shape:
             return message
@@ -437,6 +471,11 @@ class Conditional:
                 found = slot.message_sum(q, parent, elements[first:last], who, which, message)
             total[first:last] += found
         return total
+
+    @cached_property
+    def block_size(self) -> int:
+        """Number of rows in a block of arrays as large as the statistics of the child."""
+        return self.chunk(self.family.size)
 
     def chunk(self, size: int) -> int:
         """Return the number of rows in a block, which bounds arrays of (rows, components, size)."""

@@ -85,8 +85,13 @@ class Edge:
 
     @property
     def _present(self) -> Ints:
-        size = self.conditional.variable.size
-        return np.arange(size) if self.present is None else self.present
+        return self.conditional.variable.plate.cells if self.present is None else self.present
+
+    @cached_property
+    def _kept_subrows(self) -> Ints | None:
+        """The sub-rows that send messages, the same array each time; None if they are many."""
+        many = self.conditional.variable.size * self.conditional.components > KEPT
+        return None if many else self.conditional.subrows(self._present)
 
     @cached_property
     def _absent(self) -> Ints | None:
@@ -264,9 +269,11 @@ class Edge:
     def shift_means(self, q: Beliefs, term: RegularTerm, change: Array) -> None:
         """Add to the stored means of rows what a change of all elements' moments adds."""
         given = self.conditional
-        rows, step = given.subrows(self._present), max(1, CHUNK // term.size)
+        rows, step = self._kept_subrows, max(1, CHUNK // term.size)
+        if rows is None:
+            rows = given.subrows(self._present)
         for start in range(0, len(rows), step):
-            part = rows[start : start + step]
+            part = rows if len(rows) <= step else rows[start : start + step]
             q.means[given.variable.name][part] += term.shift(q, self.parent, part, change)
 
     def pooled_message(self, q: Beliefs, elements: Ints) -> Array:

@@ -19,6 +19,9 @@ Number = TypeVar("Number", np.int64, np.float64, Any)
 WIDE = 128
 """Row length from which NumPy adds up rows at full speed."""
 
+KEPT = 1 << 16
+"""Most cells whose flat indices are kept."""
+
 
 @dataclass(frozen=True, eq=False)
 class Labelled:
@@ -46,6 +49,17 @@ class Grid:
     @cached_property
     def size(self) -> int:
         return prod(self.shape)
+
+    @property
+    def cells(self) -> Ints:
+        """The flat indices of all cells; the same array each time where these are few."""
+        return self._cells if self.size <= KEPT else np.arange(self.size)
+
+    @cached_property
+    def _cells(self) -> Ints:
+        found = np.arange(self.size)
+        found.flags.writeable = False
+        return found
 
     def stride(self, label: str) -> int:
         return prod(self.shape[self.labels.index(label) + 1 :])
@@ -116,8 +130,15 @@ class Kinds:
     def count(self, cells: Ints | None) -> Ints:
         """Return the number of cells of each kind, among some cells or all (None)."""
         if cells is None:
-            return np.full(self.grid.size, self.each)
+            return self.counts
         return np.bincount(self.of(cells), minlength=self.grid.size)
+
+    @cached_property
+    def counts(self) -> Ints:
+        """Number of cells of each kind, as an array."""
+        found = np.full(self.grid.size, self.each)
+        found.flags.writeable = False
+        return found
 
     def mean_without(self, values: NDArray[Any], cells: Ints) -> tuple[Ints, NDArray[Any]]:
         """Return the number of cells of each kind and their mean row, leaving some cells out.
@@ -275,6 +296,11 @@ def is_range(rows: Ints) -> bool:
     if not len(rows) or rows[-1] - rows[0] != len(rows) - 1:
         return False
     return bool((rows[1:] > rows[:-1]).all())
+
+
+def piece(rows: Ints, start: int, length: int) -> Ints:
+    """Return some rows from a place on; the array itself if these are all."""
+    return rows if start == 0 and len(rows) <= length else rows[start : start + length]
 
 
 def take_rows(values: NDArray[Number], rows: Ints) -> NDArray[Number]:

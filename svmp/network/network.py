@@ -22,7 +22,7 @@ from svmp.network.conditional import CHUNK
 from svmp.network.declaration import Declaration
 from svmp.network.edge import Edge
 from svmp.network.expressions import Symbol
-from svmp.network.grid import Ints, complement
+from svmp.network.grid import Ints, complement, piece
 from svmp.network.grouping import Grouping, group_by, subchains_of
 from svmp.network.means.linear import Linear
 from svmp.network.partly_known import PartlyKnown
@@ -195,7 +195,7 @@ class Network:
     def rows(self, variable: Symbol) -> Ints:
         """Return the rows of a table that count, see `present`."""
         present = self.present[variable.name]
-        return np.arange(variable.size) if present is None else present
+        return variable.plate.cells if present is None else present
 
     @cached_property
     def child_counts(self) -> Mapping[str, Ints]:
@@ -241,7 +241,7 @@ class Network:
         Only the set of `groups` itself is recognised, so that nothing is compared.
         """
         groups = self.groups.get(name)  # None where they are not used
-        whole = groups and elements is groups[0] and len(elements) == self.hidden[name].size
+        whole = groups and elements is groups[0] and len(elements) == self.hidden[name].plate.size
         return slice(None) if whole else elements
 
     def by_colour(self, name: str, elements: Ints) -> list[Ints]:
@@ -394,10 +394,10 @@ class Network:
     def _remember_means_of(self, q: Beliefs, variable: Variable, linear: Linear) -> None:
         given, name = variable.conditional, variable.name
         q.means.pop(name, None)
-        means = np.zeros(variable.size * given.components)
+        means = np.zeros(variable.plate.size * given.components)
         subrows = given.subrows(self.rows(variable))
         for start in range(0, len(subrows), CHUNK // 8):
-            part = subrows[start : start + CHUNK // 8]
+            part = piece(subrows, start, CHUNK // 8)
             means[part] = linear.mean(q, part)
         q.means[name] = means
 
@@ -415,7 +415,7 @@ class Network:
             if child not in q.means or not isinstance(slot, Linear):
                 continue
             term, change = slot.regular(variable), after - q.moments[name][place]
-            if term is not None and len(elements) == variable.size:
+            if term is not None and len(elements) == variable.plate.size:
                 in_order = isinstance(place, slice)
                 edge.shift_means(q, term, change if in_order else change[np.argsort(elements)])
             else:
@@ -432,21 +432,27 @@ class Network:
 
     def bound_term(self, q: Beliefs, name: str) -> float:
         """Return E[log p(x | parents)] of a variable, and the entropy of q(x) if it is hidden."""
-        variable = self.variable(name)
+        variable = self.hidden[name] if name in self.hidden else self.observed[name]
         given = variable.conditional
         if isinstance(given, Chain):
             return given.term(q, self.present[name]) + self.learned_term(q, name)
         if given.summarised:
             return given.pooled_density(q, None) + given.base
         if given.pools_under(q):
-            free = sum(float(p.sum()) for p in self._entropies(q, variable))
-            density = given.pooled_density(q, complement(self.present[name], variable.size))
+            free, present = 0.0, self.present[name]
+            for part in self._entropies(q, variable):
+                free += float(part.sum())
+            absent = None if present is None else complement(present, variable.size)
+            density = given.pooled_density(q, absent)
             return density + free + self.learned_term(q, name) - q.total_correlation(name)
         if variable.observed is not None:
             blocks = self._densities(q, variable)
         else:
             blocks = self._parts(q, variable, self.rows(variable))
-        return float(sum(p.sum() for p in blocks)) - q.total_correlation(name)
+        total = 0.0
+        for part in blocks:
+            total += float(part.sum())
+        return total - q.total_correlation(name) if q.blocks else total
 
     def learned_term(self, q: Beliefs, name: str) -> float:
         """Return what earlier rows add to a variable's term: learned . E[phi(x)] - baseline."""
@@ -460,12 +466,11 @@ class Network:
 
     def _entropies(self, q: Beliefs, variable: Variable) -> Iterator[Array]:
         """Yield the entropy terms of the elements of a hidden variable, in blocks."""
-        step = variable.conditional.chunk(variable.family.size)
-        present = self.present[variable.name]
-        count = variable.size if present is None else len(present)
+        step, present = variable.conditional.block_size, self.present[variable.name]
+        count = variable.plate.size if present is None else len(present)
         for start in range(0, count, step):
             some = slice(start, start + step) if present is None else present[start : start + step]
-            natural, moments = (of[variable.name][some] for of in (q.natural, q.moments))
+            natural, moments = q.natural[variable.name][some], q.moments[variable.name][some]
             yield variable.family.at(some).free_entropy(natural, moments)
 
     def _densities(self, q: Beliefs, variable: Variable) -> Iterator[Array]:
@@ -475,15 +480,17 @@ class Network:
         their difference.
         """
         given, rows = variable.conditional, self.rows(variable)
-        step = given.chunk(variable.family.size)
         for number, base in enumerate(given.bases):
-            yield given.log_density(q, rows[number * step : (number + 1) * step]) + base
+            yield (
+                given.log_density(q, piece(rows, number * given.block_size, given.block_size))
+                + base
+            )
 
     def _parts(self, q: Beliefs, variable: Variable, rows: Ints) -> Iterator[Array]:
         """Yield the terms of rows in blocks, to bound the memory."""
-        step = variable.conditional.chunk(variable.family.size)
+        step = variable.conditional.block_size
         for start in range(0, len(rows), step):
-            part = rows[start : start + step]
+            part = piece(rows, start, step)
             density = variable.conditional.log_density(q, part)
             family = variable.family.at(part)
             if variable.observed is not None:

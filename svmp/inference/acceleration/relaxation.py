@@ -48,6 +48,8 @@ from svmp.network.network import Network
 
 BLOCK = 4096
 """Elements that are moved at a time."""
+ALL = (slice(0, BLOCK),)
+"""Blocks of fewer elements."""
 PAIR = 2
 """Variables in a product whose blocks are updated in a zigzag."""
 IN_PRODUCTS = 1.3
@@ -125,9 +127,11 @@ def times_precision(natural: Array, step: Array) -> Array:
     return np.einsum("eij,ej->ei", -2 * natural[:, size:].reshape(-1, size, size), step)
 
 
-def blocks_of(count: int) -> Iterator[slice]:
-    """Yield blocks of elements whose temporary arrays stay in the cache."""
-    return (slice(first, first + BLOCK) for first in range(0, count, BLOCK))
+def blocks_of(count: int) -> Sequence[slice]:
+    """Return blocks of elements whose temporary arrays stay in the cache."""
+    if 0 < count <= BLOCK:
+        return ALL
+    return [slice(first, first + BLOCK) for first in range(0, count, BLOCK)]
 
 
 def in_loops(old: Array) -> bool:
@@ -158,7 +162,10 @@ def relax(q: Beliefs, network: Network, before: Mapping[str, Array], omega: floa
         return
     for name, old in before.items():
         natural, moments, size = q.natural[name], q.moments[name], old.shape[1]
-        if any(edge.conditional.variable.name in q.means for edge in network.edges[name]):
+        stored = False
+        for edge in network.edges[name]:
+            stored = stored or edge.conditional.variable.name in q.means
+        if stored:
             moved = natural.copy()
             step = moments[:, :size] - old
             moved[:, :size] += (omega - 1) * times_precision(natural, step)

@@ -86,13 +86,17 @@ class Growing(Method):
 
     def share(self, iteration: int) -> float:
         """Return the share of the observations that an iteration reads."""
-        share, spent = self.first, 0.0
-        for _ in range(iteration - 1):
+        return 1.0 if self.reads_all(iteration) else self._shares[max(iteration, 1) - 1]
+
+    @cached_property
+    def _shares(self) -> list[float]:
+        """The shares that are less than one, which come first."""
+        found, share, spent = list[float](), self.first, 0.0
+        while share < 1 and spent + share <= 1:
+            found.append(share)
             spent += share
             share = self.first * 2.0 ** int(min(spent / self.pace, DOUBLINGS))
-            if spent + share > 1:
-                return 1.0
-        return share
+        return found
 
     @property
     def relaxes(self) -> bool:  # type: ignore[override]
@@ -114,14 +118,13 @@ class Growing(Method):
 
     def whole_sweeps(self, iteration: int) -> int:
         """Return how many of the iterations up to this one read all rows, up to `RAMP`."""
-        earlier = range(iteration, max(iteration - RAMP, 0), -1)
-        return sum(self.share(i) >= 1 for i in earlier)
+        return min(max(iteration - len(self._shares), 0), RAMP)
 
     def draw(self, network: Network, seed: int, iteration: int) -> Draw:
-        share = self.share(iteration)
-        if share >= 1:
+        if self.reads_all(iteration):
             network.derived.pop("sample", None)
             return AllRows(network)
+        share = self.share(iteration)
         known: Sampled | None = network.derived.get("sample")
         if known is None or (known.seed, known.share) != (seed, share):
             known = network.derived["sample"] = Sampled(network, share, seed)
@@ -138,7 +141,7 @@ class Growing(Method):
         return np.sort(order[: min(count, len(sizes))])
 
     def reads_all(self, iteration: int) -> bool:
-        return self.share(iteration) >= 1
+        return max(iteration, 1) > len(self._shares)
 
     @property
     def label(self) -> str:

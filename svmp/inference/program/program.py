@@ -120,17 +120,17 @@ class Program:
             joint=s.joint,
         )
 
-    @property
+    @cached_property
     def network(self) -> Network:
         """The network."""
         return self.setup.network
 
-    @property
+    @cached_property
     def method(self) -> Method:
         """The algorithm."""
         return self.setup.method
 
-    @property
+    @cached_property
     def policy(self) -> Policy:
         """The step policy."""
         return self.setup.policy
@@ -163,7 +163,7 @@ class Program:
         """Number of observed rows."""
         return sum(v.count for v in self.network.observed.values())
 
-    @property
+    @cached_property
     def kernels(self) -> bool:
         """Whether compiled loops are used."""
         return self.setup.kernels

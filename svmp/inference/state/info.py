@@ -39,7 +39,7 @@ class Info:
     @property
     def most(self) -> int:
         """The largest number of rows that one element read."""
-        return max((int(read.max()) for _, read in self.steps), default=0)
+        return max([int(read.max()) for _, read in self.steps], default=0)
 
     @property
     def largest_step(self) -> float:
@@ -49,8 +49,8 @@ class Info:
     @property
     def smallest_median(self) -> float:
         """The smallest median of the steps of a change; most often there is one step for all."""
-        middle = (rho[0] if len(rho) == 1 else np.median(rho) for rho, _ in self.steps)
-        return min((float(m) for m in middle), default=1.0)
+        middle = [float(rho[0] if len(rho) == 1 else np.median(rho)) for rho, _ in self.steps]
+        return min(middle, default=1.0)
 
     @property
     def every_step(self) -> Array:

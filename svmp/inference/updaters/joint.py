@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -82,7 +83,7 @@ class JointUpdater(Updater):
             return SummingJointUpdater(plain, *found, solver)
         return cls(plain, *found)
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         return self.plain.names
 
@@ -93,7 +94,7 @@ class JointUpdater(Updater):
     def update(self, q: Beliefs, rows: Draw, rho: StepRule) -> Iterator[Change]:
         name, network = self.plain.name, self.plain.network
         read = rows.read(name, self.elements[:, 0])
-        step = rho(q, name, self.elements[:, 0], read)
+        step = rho(q, name, self.elements[:, 0], read, children=read if rows.whole else None)
         target, accesses = np.empty((*self.elements.shape, 2)), 0
         for part in self._parts(read):
             between, linear, precision, scale, count = self._sums(q, rows, part)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
@@ -111,7 +112,7 @@ class PlainUpdater(SummingUpdater):
         rows = any(isinstance(messages, RowMessages) for messages in self.messages)
         return "plain" if rows or not self.messages else "compiled sums over rows"
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         return (self.name,)
 

@@ -18,6 +18,9 @@ from svmp.network.reader import Reader
 
 KEPT = 1 << 22
 """Most numbers that are kept from one sweep to the next."""
+PLACES, ORDERS = 1 << 16, 6
+"""Most places that are kept for an array of rows, and for how many arrays: the rows by each key,
+and those of the table."""
 FEW = 8
 """Where fewer than one in this many rows is read, nothing is computed for the others."""
 ONE = np.zeros(1, dtype=np.int64)
@@ -59,7 +62,7 @@ class Column:
                 offset += inner.coordinate(index, every) * plate.stride(label)
         return cls(reader, offset, vector, not reader.labels - set(inner.labels))
 
-    @property
+    @cached_property
     def name(self) -> str:
         return self.reader.variable.name
 
@@ -67,6 +70,8 @@ class Column:
     def _packed(self) -> bool:
         """Whether the elements of a row follow each other, from a multiple of their number on."""
         size, plate = len(self.offset), self.reader.variable.plate
+        if size == 1:
+            return False
         own = self.reader.scope.inner.labels
         indices = zip(self.reader.index, plate.labels, strict=False)
         others = [plate.stride(label) for index, label in indices if index not in own]
@@ -88,18 +93,46 @@ class Column:
             return self.reader.element(rows, np.zeros_like(rows))
         return take_rows(self._firsts, rows)
 
+    def take_means(self, q: Beliefs, rows: Ints) -> Array:
+        """Return E[x] at every (row, inner index), as `take` does."""
+        kept, moments = self._kept.get(id(rows)), q.moments[self.name]
+        if self.vector or kept is None or kept[0] is not rows:
+            return self.take(self.means(q), rows)
+        means = moments[:, 0]
+        if self._packed:
+            means = np.ascontiguousarray(means).reshape(-1, len(self.offset))
+        return means.take(kept[1], axis=0)
+
     def take(self, table: Array, rows: Ints) -> Array:
         """Return the values of a table at every (row, inner index); one row if all are the same.
 
         The table has one value for each element of a Normal, and for each entry of an MvNormal.
         """
-        first = self.first(rows)
+        kept = self._kept.get(id(rows))
+        place = self._place(rows) if kept is None or kept[0] is not rows else kept[1]
         if self.vector:
-            return table.take(first, axis=0)
-        if len(self.offset) > 1 and self._packed:
+            return table.take(place, axis=0)
+        if self._packed:
             lines = np.ascontiguousarray(table).reshape(-1, len(self.offset))
-            return lines.take(first // len(self.offset), axis=0)
-        return table[first[:, None] + self.offset]
+            return lines.take(place, axis=0)
+        return table[place]
+
+    @cached_property
+    def _kept(self) -> dict[int, tuple[Ints, Ints]]:
+        """By identity of an array of rows, the array and its `_place`."""
+        return {}
+
+    def _place(self, rows: Ints) -> Ints:
+        """Return where `take` reads a table; kept for rows that every sweep asks for."""
+        place = self.first(rows)
+        if not self.vector:
+            packed, offset = self._packed, self.offset
+            place = place // len(offset) if packed else place[:, None] + offset
+        if place.size <= PLACES:
+            if len(self._kept) >= ORDERS:
+                self._kept.clear()
+            self._kept[id(rows)] = rows, place
+        return place
 
     def means(self, q: Beliefs) -> Array:
         """Return E[x] in the layout of `take`."""

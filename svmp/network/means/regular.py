@@ -78,12 +78,12 @@ class RegularTerm:
             return None
         return cls(scale, constants, columns, scope)
 
-    @property
+    @cached_property
     def size(self) -> int:
         """Number of inner indices."""
         return self.scope.inner.size
 
-    @property
+    @cached_property
     def of_vectors(self) -> bool:
         """Whether it is a term of vectors."""
         return any(column.vector for column in self.columns)
@@ -96,7 +96,11 @@ class RegularTerm:
 
     def column(self, variable: Symbol) -> Column:
         """Return the column of a variable."""
-        return next(c for c in self.columns if c.reader.variable is variable)
+        return self._by_name[variable.name]
+
+    @cached_property
+    def _by_name(self) -> dict[str, Column]:
+        return {column.name: column for column in self.columns}
 
     @cached_property
     def _matrix(self) -> tuple[Array, Kinds] | None:
@@ -130,6 +134,11 @@ class RegularTerm:
         return value
 
     @cached_property
+    def _plain(self) -> bool:
+        """Whether all coefficients are 1."""
+        return not self.constants and self.scale == 1
+
+    @cached_property
     def _scale(self) -> Array:
         return np.full((1, 1), self.scale)
 
@@ -145,19 +154,21 @@ class RegularTerm:
 
     def slopes(self, q: Beliefs, rows: Ints, skip: Symbol | None = None) -> Array:
         """E[c_k prod_f x_fk], leaving one variable out: broadcasts to (rows, inner indices)."""
-        value = self.coefficients(rows)
+        value = None if self._plain else self.coefficients(rows)
         for column in self.columns:
             if column.reader.variable is not skip:
-                value = times(value, column.take(column.means(q), rows))
-        return value
+                means = column.take_means(q, rows)
+                value = means if value is None else times(value, means)
+        return self._scale if value is None else value
 
     def square_slopes(self, q: Beliefs, rows: Ints, skip: Symbol | None = None) -> Array:
         """E[(c_k prod_f x_fk)^2] of a separable term, leaving one variable out."""
-        value = self.coefficients(rows) ** 2
+        value = None if self._plain else self.coefficients(rows) ** 2
         for column in self.columns:
             if column.reader.variable is not skip:
-                value = times(value, column.take(column.squares(q), rows))
-        return value
+                squares = column.take(q.moments[column.name][:, 1], rows)
+                value = squares if value is None else times(value, squares)
+        return self._scale if value is None else value
 
     @cached_property
     def table_product(self) -> TableProduct | None:
@@ -174,17 +185,17 @@ class RegularTerm:
 
     def mean(self, q: Beliefs, rows: Ints) -> Array:
         """E[mu] of each row."""
-        if (product := self._product(rows)) is not None:
+        if self.table_product is not None and (product := self._product(rows)) is not None:
             return take_rows(product.mean(q), rows)
         last = self.columns[-1]
         slopes = self.slopes(q, rows, skip=last.reader.variable)
-        return products(slopes, last.take(last.means(q), rows), len(rows))
+        return products(slopes, last.take_means(q, rows), len(rows))
 
     def shift(self, q: Beliefs, variable: Symbol, rows: Ints, change: Array) -> Array:
         """Return the change of E[mu] of each row when the moments of a variable change."""
-        column = self.column(variable)
+        column = self._by_name[variable.name]
         change = change[:, : self.size] if column.vector else change[:, 0]
-        if (product := self._product(rows)) is not None:
+        if self.table_product is not None and (product := self._product(rows)) is not None:
             return take_rows(product.mean(q, {variable.name: change}), rows)
         return products(self.slopes(q, rows, variable), column.take(change, rows), len(rows))
 
@@ -289,7 +300,7 @@ class RegularTerm:
             return product.message(q, variable.name, rows, incoming, mean)
         slopes = self._full(self.slopes(q, rows, skip=variable), len(rows))
         if mean is not None:
-            own = products(slopes, column.take(column.means(q), rows), len(rows))
+            own = products(slopes, column.take_means(q, rows), len(rows))
             linear = linear + 2 * square * (mean - own)
         vector = sums_by_owner(slopes, linear, owner, count)
         if len(self.columns) == 1:
@@ -316,8 +327,8 @@ class RegularTerm:
         """
         weight = -2 * incoming[:, 1]
         slopes = self._full(self.slopes(q, rows, skip=variable), len(rows))
-        column = self.column(variable)
-        own = products(slopes, column.take(column.means(q), rows), len(rows))
+        column = self._by_name[variable.name]
+        own = products(slopes, column.take_means(q, rows), len(rows))
         linear = sums_by_owner(slopes, incoming[:, 0] - weight * (mean - own), owner, count)
         if self.of_vectors:
             found = self._grams_of_products(q, variable, weight, owner, count, rows)
@@ -375,7 +386,7 @@ class RegularTerm:
             if other is not column:
                 together = together * other.take_products(q, rows, place)
         apart = slope[:, None] * self._full(self.slopes(q, rows, skip=variable), len(rows))
-        means = self._full(column.take(column.means(q), rows), len(rows)).copy()
+        means = self._full(column.take_means(q, rows), len(rows)).copy()
         means[here, place] = 0
         return np.asarray(np.einsum("rk,rk->r", together - apart, means))
 
