@@ -136,6 +136,20 @@ def states() -> None:
         svmp.fit(model, svmp.Memoized(over="sequence", parts=2), **OPTIONS)
 
 
+def joint_blocks() -> None:
+    """Effects of many groups with a joint q, and the covariances of rows that are predicted."""
+    rng, groups = np.random.default_rng(0), 300
+    g, h = rng.integers(0, groups, ROWS), rng.integers(0, ITEMS, ROWS)
+    with svmp.Model(coords={"g": groups, "h": ITEMS}) as model:
+        a = svmp.Normal("a", mu=0, tau=1)
+        u = svmp.Normal("u", mu=0, tau=svmp.Gamma("tau", alpha=1, beta=1), dims="g")
+        v = svmp.Normal("v", mu=0, tau=1, dims="h")
+        svmp.Normal("y", mu=a + u[g] + v[h], tau=1, observed=rng.normal(size=ROWS))
+    fit = svmp.fit(model, joint="auto", **OPTIONS)
+    _ = fit.predict(model, "y").var
+    fit.draw(["a", "u"], 2)
+
+
 def ratings() -> None:
     """The recommender of ratings, with factors that are kept, its lists, and its updates."""
     from svmp.recommend import RatingModel
@@ -174,6 +188,7 @@ RECIPES: dict[str, Callable[[], None]] = {
     "mixtures": mixture,
     "topics": topics,
     "chains of states": states,
+    "joint blocks": joint_blocks,
     "recommendations from ratings": ratings,
     "recommendations from events": events,
 }

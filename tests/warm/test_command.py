@@ -51,6 +51,22 @@ def test_a_recipe_is_compiled_once(tmp_path: Path) -> None:
     assert "s last time)" in again.stderr
 
 
+GAUSSIAN = """
+from svmp.kernels.gaussian import elimination, equations, factor
+from svmp.warm.recipes import RECIPES
+RECIPES["joint blocks"]()
+loops = [elimination.eliminate, elimination.sort_rows, equations.add_products]
+loops += [equations.add_covariances, factor.factorise, factor.invert, factor.forward]
+loops += [factor.backward, factor.inverse_entries]
+print(*(len(loop.signatures) for loop in loops))
+"""
+
+
+def test_every_loop_of_joint_blocks_is_compiled() -> None:
+    found = subprocess.run([sys.executable, "-c", GAUSSIAN], capture_output=True, text=True)
+    assert found.stdout.split() == ["1"] * 9, found.stderr
+
+
 def test_the_recommender_is_compiled_with_its_factors() -> None:
     found = subprocess.run([sys.executable, "-c", FACTORS], capture_output=True, text=True)
     assert found.stdout.split() == ["1", "1"], found.stderr

@@ -172,8 +172,9 @@ class JointBlock:
         joined = q.block_of(self.layout.names[0]) is not None  # its means are those of a solution
         precision, gradient, barren = self.assemble(q, check=joined)
         last = next((b for b in q.blocks if b.layout.names == self.layout.names), None)
-        if last is not None and self.pair is None and holds(last.covariance, self, precision):
-            joint, covariance = last, last.covariance
+        if last is not None and holds(last.covariance, self, precision):
+            covariance = last.covariance
+            joint = last if self.pair is None else self.with_covariance(covariance, barren, q)
         else:
             covariance = self.factorise(precision)
             joint = self.with_covariance(covariance, barren, q)

@@ -202,20 +202,37 @@ def test_other_pairs_are_refused(names: tuple[str, ...], said: str) -> None:
         svmp.fit(model, joint=[names])
 
 
-def test_a_sweep_with_a_pair_factorises_once(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """A list with an entry for each factor that is made."""
+    found, factorise = [], Factor.of
+
+    def counted(analysis: Analysis, values: np.ndarray) -> Factor:
+        found.append(1)
+        return factorise(analysis, values)
+
+    monkeypatch.setattr(Factor, "of", counted)
+    return found
+
+
+def test_a_factor_is_kept_while_its_matrix_is_the_same(made: list[int]) -> None:
+    """With a Wishart the posterior is reached at once: one factor before, and one after that."""
+    values = RNG.normal(size=(30, 2)) @ [[1, 0.5], [0, 1]]
+    with svmp.Model(coords={"row": 30, "d": 2, "e": 2}) as model:
+        tau = svmp.Wishart("tau", nu=4, V=np.eye(2), dims=("d", "e"))
+        m = svmp.MvNormal("m", mu=0, tau=0.1 * tau, dims="d")
+        svmp.MvNormal("y", mu=m, tau=tau, dims=("row", "d"), observed=values)
+    svmp.fit(model, svmp.FullVB(), joint=[("m", "tau")], tol=0, max_sweeps=5)
+    assert len(made) == 2
+
+
+def test_a_sweep_with_a_pair_factorises_once(made: list[int]) -> None:
     """The covariances scale with the precision of all rows."""
     with svmp.Model(coords={"g": G}) as model:
         tau = svmp.Gamma("tau", alpha=A0, beta=B0)
         a = svmp.Normal("a", mu=0, tau=0.1 * tau)
         u = svmp.Normal("u", mu=0, tau=2 * tau, dims="g")
         svmp.Normal("y", mu=a + u[g], tau=tau, observed=y)
-    made, factorise = [], Factor.of
-
-    def counted(analysis: Analysis, values: np.ndarray) -> Factor:
-        made.append(1)
-        return factorise(analysis, values)
-
-    monkeypatch.setattr(Factor, "of", counted)
     fit = svmp.fit(model, svmp.FullVB(), joint=[("a", "u", "tau")], tol=0, max_sweeps=5)
     assert len(made) == 5
     (block,) = fit.joint
