@@ -119,7 +119,7 @@ def hessian_of(phi: MessageMap) -> Any:
     near = neighbours(read.values(), each.count)
     colours, alone = coloured(near, each.size)
     moving = (phi.counted > 0) & (phi.deviations > 0)
-    step = steps_of(phi, STEP)
+    step = far_steps(phi) if phi.is_linear else STEP * phi.deviations
     inverse = np.where(moving, 0.5 / np.where(moving, step, 1.0), 0.0)
     rows, columns = sparse.coo_array(near).coords
     # Of two elements, one that is moved alone gives the block; both of them where both are.
@@ -147,11 +147,9 @@ def hessian_of(phi: MessageMap) -> Any:
     return sparse.csr_array(half + half.T)
 
 
-def steps_of(phi: MessageMap, near: float) -> Array:
-    """Return the step of each statistic; `near` is that where messages are not linear."""
-    if phi.is_linear:
-        return np.asarray(FAR * np.maximum(np.abs(phi.moments), phi.deviations))
-    return near * phi.deviations
+def far_steps(phi: MessageMap) -> Array:
+    """Return the step of each statistic where messages are linear."""
+    return np.asarray(FAR * np.maximum(np.abs(phi.moments), phi.deviations))
 
 
 def few_rows(read: Mapping[str, Incidence], moved: Ints) -> dict[str, Ints]:

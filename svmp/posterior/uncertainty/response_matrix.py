@@ -6,9 +6,11 @@ With V = L L^T, the solution of (I - H V) u = b for b = H c is
 
 where M is symmetric, and positive definite at a maximum of the bound. M is scaled, with ones on its
 diagonal: its smallest eigenvalues are those of directions of which rows say little, and small
-where V is that of a variable given others that rows hardly tell apart from it. A column of H is a
-difference of Phi along one statistic. Where messages are linear in it the step is so large that
+where V is that of a variable given others that rows hardly tell apart from it. Where messages are
+linear in statistics, a column of H is a difference of Phi along one, with a step so large that
 nothing of Phi but that column is left, which makes H exact, and eigenvalues right down to 1e-12.
+Elsewhere the differences are along the columns of L, in which the statistics of an element move
+together, as those of x and x^2 do where x moves: so it does not matter how far from 0 it is.
 
 An eigenvalue of 0 is a ridge, along which the bound is flat: a rotation of the factors of a
 factorization, which no row sees. There is no linear response at it.
@@ -23,13 +25,13 @@ from svmp.network.means.linear import Linear
 from svmp.network.means.vector_mean import VectorMean
 from svmp.network.network import Network
 from svmp.network.partly_known import base_of
-from svmp.posterior.uncertainty.hessian import steps_of
+from svmp.posterior.uncertainty.hessian import far_steps
 from svmp.posterior.uncertainty.message_map import MessageMap
 
 LARGEST = 300
 """Most statistics of a network whose H is formed."""
 STEP = 1e-2
-"""Step of the differences elsewhere, in standard deviations of a statistic."""
+"""Step of the differences elsewhere, in standard deviations."""
 FLAT, FLAT_BOUNDS, FLAT_PRODUCTS = 1e-11, 1e-6, 1e-3
 """Eigenvalues below it count as 0: where messages are linear, where they are not, and where means
 multiply hidden variables, so that ridges are flat only at the very maximum."""
@@ -45,15 +47,21 @@ def responses(phi: MessageMap, tilts: Array) -> Array:
     numpy.linalg.LinAlgError
         If q is not at a maximum of the bound.
     """
-    hessian, root = dense_hessian(phi), root_of(phi)
-    inner = root.T @ hessian @ root
+    root = root_of(phi)
+    if phi.is_linear:
+        hessian = dense_hessian(phi)
+        towards, right = hessian @ root, hessian @ tilts
+    else:
+        towards = differences(phi, root)
+        right = towards @ coefficients(phi, root, tilts)
+    inner = root.T @ towards
     values, vectors = np.linalg.eigh(np.eye(phi.size) - 0.5 * (inner + inner.T))
     error = np.einsum("ik,ij,jk->k", abs(vectors), abs(inner - inner.T), abs(vectors))
     if not (values > np.maximum(flat(phi), SURE * error)).all():
         raise np.linalg.LinAlgError("not at a maximum")
-    hessian = 0.5 * (hessian + hessian.T)
-    right, towards = hessian @ tilts, root @ vectors
-    return np.asarray(right + hessian @ towards @ ((towards.T @ right) / values[:, None]))
+    return np.asarray(
+        right + towards @ vectors @ ((vectors.T @ (root.T @ right)) / values[:, None])
+    )
 
 
 def flat(phi: MessageMap) -> float:
@@ -76,20 +84,41 @@ def multiplies(network: Network) -> bool:
 
 
 def dense_hessian(phi: MessageMap) -> Array:
-    """Return H, 0 along statistics that are constant or not counted; symmetric up to its error."""
+    """Return H where messages are linear, 0 along statistics that are constant or not counted."""
     found = np.zeros((phi.size, phi.size))
     moving = (phi.counted > 0) & (phi.deviations > 0)
-    step = steps_of(phi, STEP)
+    step = far_steps(phi)
     for column in np.flatnonzero(moving):
         unit = np.zeros(phi.size)
         unit[column] = step[column]
-        near = phi(phi.moments + unit) - phi(phi.moments - unit)
-        if phi.is_linear:
-            found[:, column] = near / (2 * unit[column])
-        else:
-            far = phi(phi.moments + 2 * unit) - phi(phi.moments - 2 * unit)
-            found[:, column] = (8 * near - far) / (12 * unit[column])
+        both = phi(phi.moments + unit) - phi(phi.moments - unit)
+        found[:, column] = both / (2 * step[column])
     return np.where(moving[:, None], found, 0.0)
+
+
+def differences(phi: MessageMap, root: Array) -> Array:
+    """Return H L, by differences of fourth order."""
+    found = np.zeros((phi.size, phi.size))
+    for column in np.flatnonzero(root.any(axis=0)):
+        step = STEP * root[:, column]
+        near = phi(phi.moments + step) - phi(phi.moments - step)
+        far = phi(phi.moments + 2 * step) - phi(phi.moments - 2 * step)
+        found[:, column] = phi.counted * (8 * near - far) / (12 * STEP)
+    return found
+
+
+def coefficients(phi: MessageMap, root: Array, tilts: Array) -> Array:
+    """Return y with L y = c, one column for each column c."""
+    found = np.zeros_like(tilts)
+    for name, variable in phi.variables.items():
+        size, start = variable.family.size, phi.places[name].start
+        for element in range(variable.size):
+            at = slice(start + element * size, start + (element + 1) * size)
+            block = root[at, at]
+            scale = np.sqrt((block**2).sum(axis=1))
+            scale = np.where(scale > 0, scale, 1.0)[:, None]
+            found[at] = np.linalg.pinv(block / scale, rcond=1e-13) @ (tilts[at] / scale)
+    return found
 
 
 def root_of(phi: MessageMap) -> Array:

@@ -13,6 +13,7 @@ from svmp.posterior.uncertainty import linear_response, sparse_response
 from .test_linear_response import (
     GROUP,
     SIDE,
+    X,
     Y,
     crossed,
     factors,
@@ -87,3 +88,19 @@ def test_an_intercept_and_groups_beside_a_learned_noise(level: float, noise: flo
     exact = np.linalg.inv(np.eye(6) + design.T @ design / noise**2)
     found = fit.covariance(["a", "u"], model=model).matrix.diagonal()
     np.testing.assert_allclose(np.sqrt(found), np.sqrt(exact.diagonal()), rtol=1e-3)
+
+
+def test_it_does_not_matter_where_the_zero_of_a_logit_is() -> None:
+    """a is at -1.4 or at 1,000, and the logit is the same."""
+
+    def declare(shift: float) -> svmp.Model:
+        with svmp.Model() as model:
+            a = svmp.Normal("a", mu=shift - 1.4, tau=0.7)
+            b = svmp.Normal("b", mu=0, tau=0.5)
+            logit = (a - shift) * X[:, 0] + b * X[:, 1]
+            svmp.Bernoulli("y", logit=logit, observed=(Y > 1).astype(float))
+        return model
+
+    one, other = (tight(declare(shift)).corrected() for shift in (0.0, 1000.0))
+    for name in ("a", "b"):
+        assert other[name].std == pytest.approx(one[name].std, rel=1e-4)
