@@ -380,7 +380,7 @@ def marginal_of(family: Family, natural: Array, draws: int, rng: np.random.Gener
         a = family.standard(natural)["a"][None]
         rest = np.maximum(a.sum(axis=-1, keepdims=True) - a, marginals.TINY)
         return Parameters(marginals.BetaMarginal, (a, rest, np.ones(a.shape)))
-    if isinstance(family, families.Categorical | families.Bernoulli):
+    if family.nominal or isinstance(family, families.Bernoulli):
         p = family.mean(natural)[None]
         return Parameters(count_marginals.BinomialMarginal, (np.ones(p.shape), p))
     return Parameters(Points, (family.draw(natural, rng, draws),))

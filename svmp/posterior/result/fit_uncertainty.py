@@ -10,7 +10,6 @@ from typing import Any, Self
 import numpy as np
 
 from svmp.errors import ModelError
-from svmp.families import Gamma, MvNormal, Normal
 from svmp.inference.running.seeds import Seed
 from svmp.network.keywords import known_keywords
 from svmp.network.model import Model
@@ -219,7 +218,7 @@ class FitUncertainty(RunRecord):
         return replace(self, response=response, refused=refused)
 
     @known_keywords
-    def khat(self, model: Model, *, draws: int = DRAWS, seed: Seed = 0) -> float:
+    def khat(self, model: Model | None = None, *, draws: int = DRAWS, seed: Seed = 0) -> float:
         """Return how far q is from the posterior: PSIS k-hat (Yao et al. 2018).
 
         Up to 0.5 q is near enough for importance weights to work well, and up to 0.7 for them to
@@ -230,7 +229,7 @@ class FitUncertainty(RunRecord):
         Parameters
         ----------
         model
-            The model of this fit.
+            The model of this fit; it can be left out for small networks, whose fit keeps it.
         draws
             Number of draws from q, at least 100; each costs about a plain sweep.
         seed
@@ -242,16 +241,16 @@ class FitUncertainty(RunRecord):
             k-hat; 0 where q is the posterior itself. Needs arviz-stats, which
             `pip install "svmp[psis]"` installs.
         """
-        return importance(self, model, draws, seed).khat
+        return importance(self, self._model_of(model), draws, seed).khat
 
     @known_keywords
-    def diagnose(self, model: Model, *, draws: int = DRAWS, seed: Seed = 0) -> str:
+    def diagnose(self, model: Model | None = None, *, draws: int = DRAWS, seed: Seed = 0) -> str:
         """Return a paragraph on whether to trust the means, the variances and the bound.
 
         Parameters
         ----------
         model
-            The model of this fit.
+            The model of this fit; it can be left out for small networks, whose fit keeps it.
         draws, seed
             Number of draws from q for PSIS, as for `khat`, and their seed.
 
@@ -262,7 +261,17 @@ class FitUncertainty(RunRecord):
             q, and the gap between the bound and the log evidence. Needs arviz-stats, which
             `pip install "svmp[psis]"` installs.
         """
-        return diagnose(self, model, draws, seed, self._response)
+        return diagnose(self, self._model_of(model), draws, seed, self._response)
+
+    def _model_of(self, model: Model | None) -> Model:
+        """Return the model that was given, or else the one that was kept."""
+        found = self._kept if model is None else model
+        if found is None:
+            raise ModelError(
+                "this needs model=, the model of this fit: fits of large networks, and those that "
+                "were loaded, do not keep it"
+            )
+        return found
 
 
 def checked(corrected: Any) -> bool | None:
@@ -274,4 +283,5 @@ def checked(corrected: Any) -> bool | None:
 
 def may_be_corrected(fit: RunRecord, name: str) -> bool:
     """Return whether a variable may have other variances than those of q."""
-    return isinstance(fit.posteriors[name].family, Normal | MvNormal | Gamma)
+    family = fit.posteriors[name].family
+    return family.gaussian is not None or family.precision == "number"

@@ -17,7 +17,7 @@ import numpy as np
 from scipy import sparse
 
 from svmp import factors
-from svmp.families import Gamma, MvNormal, Normal
+from svmp.families import Gamma
 from svmp.families.family import Array
 from svmp.inference.updaters.joint_rows import lines_of, mean_of
 from svmp.network.beliefs import Beliefs
@@ -33,7 +33,7 @@ from svmp.posterior.uncertainty.log_scale import gamma_of_variance
 def with_barren(network: Network, q: Beliefs, found: Covariance) -> Covariance:
     """Return covariances in which barren Normals see those of their parents."""
     hidden, matrix = network.hidden, found.matrix.copy()
-    normals = [n for n in found.names if isinstance(hidden[n].family, Normal | MvNormal)]
+    normals = [n for n in found.names if hidden[n].family.gaussian is not None]
     counts = {n: int(np.prod(found.shapes[found.names.index(n)])) for n in normals}
     sizes = {n: hidden[n].size for n in normals}
     layout = Layout.of(sizes, {n: counts[n] // max(sizes[n], 1) for n in normals})
@@ -75,7 +75,7 @@ def gammas(network: Network, q: Beliefs, found: Covariance) -> dict[str, Array]:
     """Return the natural parameters of Gammas with the variances that were found."""
     changed = {}
     for name in found.names:
-        if isinstance(network.hidden[name].family, Gamma):
+        if network.hidden[name].family.precision == "number":
             alpha, beta = gamma_of_variance(q.natural[name], found.var(name).ravel())
             changed[name] = Gamma().natural(alpha, beta)
     return changed

@@ -26,7 +26,6 @@ import numpy as np
 from scipy import sparse
 
 from svmp.errors import ModelError
-from svmp.families import Gamma
 from svmp.families.family import Array
 from svmp.network.model import Model
 from svmp.network.partly_known import PartlyKnown, base_of
@@ -304,7 +303,7 @@ def entries_of(phi: MessageMap, name: str, whole: bool = True) -> Entries:
         rows = family.cross_covariance(natural[element])
         cross += [(slice(start, start + size), row) for row in rows]
         within.append(family.cov(natural[element]).reshape(len(rows), len(rows)))
-        if isinstance(family, Gamma):
+        if family.precision == "number":
             row = family.fisher_times(natural[element], np.array([0.0, 1.0]))
             logs.append(((slice(start, start + size), row), float(row[1])))
     mean = variable.family.mean(natural)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -186,3 +187,10 @@ def test_wrong_requests_are_refused(declare: Callable[[], svmp.Model]) -> None:
             call(name, corrected="yes")  # type: ignore[operator]
     with pytest.raises(svmp.ModelError, match="method= or corrected=, not both"):
         fit.covariance(name, method="q", corrected=True)
+
+
+def test_checks_of_a_small_network_need_no_model() -> None:
+    fit = svmp.fit(schools())
+    assert fit.khat(seed=1) == fit.khat(schools(), seed=1)
+    with pytest.raises(svmp.ModelError, match="model="):
+        replace(fit, _kept=None).khat()
