@@ -189,7 +189,7 @@ class Conditional:
             return kept[1]
         if is_kept(len(rows), variable.plate.size, variable.family.size):
             found = take_rows(self._statistics, rows)
-            if found.size <= PLACES:
+            if found.size <= PLACES and 2 * len(rows) > variable.plate.size:
                 found.flags.writeable = False
                 if len(self._read) >= ORDERS:
                     self._read.clear()

@@ -20,7 +20,7 @@ KEPT = 1 << 22
 """Most numbers that are kept from one sweep to the next."""
 PLACES, ORDERS = 1 << 16, 6
 """Most places that are kept for an array of rows, and for how many arrays: the rows by each key,
-and those of the table."""
+and those of the table. Drawn rows, of which there are fewer, are not asked for again."""
 FEW = 8
 """Where fewer than one in this many rows is read, nothing is computed for the others."""
 ONE = np.zeros(1, dtype=np.int64)
@@ -128,7 +128,7 @@ class Column:
         if not self.vector:
             packed, offset = self._packed, self.offset
             place = place // len(offset) if packed else place[:, None] + offset
-        if place.size <= PLACES:
+        if place.size <= PLACES and 2 * len(rows) > self.reader.scope.rows.size:
             if len(self._kept) >= ORDERS:
                 self._kept.clear()
             self._kept[id(rows)] = rows, place
