@@ -122,8 +122,9 @@ def tried(
     # A mutation is often the same network: each example is drawn anew.
     engine.ConjectureRunner.generate_mutations_from = lambda self, data: None
     while time.monotonic() < end and sum(report.trials.values()) < examples:
-        left = min(60, examples - sum(report.trials.values()))
-        last = one_run(report, seen, laws, having, first_seed * 100_000 + number, left)
+        left = min(20, examples - sum(report.trials.values()))
+        of = first_seed * 100_000 + number
+        last = one_run(report, seen, laws, having, of, left)
         number += 1
         if last is not None:
             seen.add(last.signature)
