@@ -89,7 +89,7 @@ def symmetrised_kl(one: svmp.Fit, other: svmp.Fit) -> float:
     """KL(q || q') + KL(q' || q), in nats per element, by the closed forms of the families."""
     total, count = 0.0, 0
     for name, a in one.posteriors.items():
-        b = other[name]
+        b = other.posteriors[name]
         total += float(
             (kl(a.family, a.natural, b.natural) + kl(a.family, b.natural, a.natural)).sum()
         )

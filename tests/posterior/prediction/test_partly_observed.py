@@ -23,7 +23,7 @@ def declare(x: Any, y: Any = None) -> svmp.Model:
 
 def test_missing_covariates_of_new_rows_are_drawn_and_others_are_read() -> None:
     fit = svmp.fit(declare([1.0, 2.0, np.nan, -1.0], [2.1, 3.9, 1.0, -2.0]), svmp.FullVB())
-    m, b = fit["m"], fit["b"]
+    m, b = fit.posteriors["m"], fit.posteriors["b"]
     found = fit.predict(declare([3.0, np.nan]), "y", corrected=False)
     assert found.mean[0] == pytest.approx(3 * b.mean)
     assert found.var[0] == pytest.approx(9 * b.var + 0.25)
@@ -41,7 +41,7 @@ def test_imputed_covariates_have_their_q() -> None:
     model = declare([1.0, 2.0, np.nan, -1.0], [2.1, 3.9, 1.0, -2.0])
     fit = svmp.fit(model, svmp.FullVB())
     found = fit.predict(model, "y", noise=False, corrected=False)
-    q, b = fit["x"], fit["b"]
+    q, b = fit.posteriors["x"], fit.posteriors["b"]
     assert found.mean[2] == pytest.approx(b.mean * q.mean[2])
     second = (q.var[2] + q.mean[2] ** 2) * (b.var + b.mean**2)
     assert found.var[2] == pytest.approx(second - found.mean[2] ** 2)
