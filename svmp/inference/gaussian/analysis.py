@@ -30,6 +30,9 @@ FEW = 64
 """Number of unknowns that stay in any case: their dense matrix takes no time."""
 MANY = 5000
 """Most unknowns of a dense matrix: 200 MB, and two seconds for its inverse."""
+WORK = 2e9
+"""Most products in a sparse factor, which take a second or two. What is left then is too large for
+a dense matrix as a rule, so that the block is refused: no fit grinds for hours."""
 SMALL = 128
 """Most unknowns of a matrix that is dense as a whole: nothing is gained by eliminating some."""
 
@@ -82,7 +85,7 @@ class Analysis:
             stage[some] = number
         starts, adjacent = graph.indptr.astype(np.int64), graph.indices.astype(np.int64)
         order, ends, members = eliminate(
-            starts, adjacent, width, stage, len(stages), SHARE, FEW, MANY
+            starts, adjacent, width, stage, len(stages), SHARE, FEW, MANY, WORK
         )
         order = np.concatenate([order, np.setdiff1d(np.arange(len(width)), order)])
         rank = np.empty_like(order)

@@ -6,6 +6,7 @@ coefficients. It is given by names, or found: all variables that qualify and sha
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Any
@@ -118,6 +119,10 @@ def found_blocks(network: Network) -> Iterator[JointBlock]:
                 block = block.with_precision(network.hidden[name])
         if block.pairs or block.pair is not None:
             yield block
+        elif block.left_out:
+            reasons = "; ".join(f"'{name}', {reason}" for name, reason in block.left_out.items())
+            message = f'joint="auto" leaves q a product: there is no joint block without {reasons}'
+            warnings.warn(message, UserWarning, stacklevel=2)
 
 
 def refusal(network: Network, variable: Variable) -> str:

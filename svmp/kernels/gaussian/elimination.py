@@ -45,6 +45,7 @@ def eliminate(
     share: float,
     few: int,
     many: int,
+    most_work: float,
 ) -> tuple[Ints, Ints, Ints]:
     """Return the nodes in the order of their elimination, and the members L_p of each.
 
@@ -62,6 +63,8 @@ def eliminate(
     few, many
         Nothing more is eliminated once no more than `few` unknowns are left; more than `many` are
         too many for a dense matrix.
+    most_work
+        Nothing more is eliminated once the squares of the numbers of neighbours add up to this.
 
     Returns
     -------
@@ -79,7 +82,7 @@ def eliminate(
     most = int(2 * share * left) + 1
     head, after = np.full(most + 1, -1), np.full(nodes, -1)
     before, degree = np.full(nodes, -1), np.full(nodes, -1)
-    renew = np.empty(nodes, np.int64)
+    renew, work = np.empty(nodes, np.int64), 0.0
     for now in range(stages):
         some = 0
         for i in range(nodes - 1, -1, -1):  # the first of equal degrees is then eliminated first
@@ -128,13 +131,18 @@ def eliminate(
                     lowest = min(lowest, total)
             while lowest <= most and head[lowest] < 0:
                 lowest += 1
-            if left <= few or lowest > min(most, (2 * share if left > many else share) * left):
+            if (
+                left <= few
+                or work > most_work
+                or lowest > min(most, (2 * share if left > many else share) * left)
+            ):
                 break
             p = head[lowest]
             head[lowest] = after[p]
             if after[p] >= 0:
                 before[after[p]] = -1
             degree[p], gone[p] = -1, True
+            work += weight[p] * float(lowest) * lowest
             left -= weight[p]
             if count + left > len(members):
                 more = np.empty(2 * len(members) + left, np.int64)

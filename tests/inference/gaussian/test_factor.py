@@ -151,6 +151,20 @@ def test_nested_groups_and_chains_have_no_fill() -> None:
     assert (place[200:] < place[parent]).all()
 
 
+def test_patterns_that_fill_up_are_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A random graph would have a dense factor: few of its unknowns are eliminated."""
+    rng, size = np.random.default_rng(0), 3000
+    ends = rng.integers(0, size, (2, 3 * size))
+    graph = sparse.csr_array((np.ones(3 * size), (ends[0], ends[1])), shape=(size, size))
+    every = [np.arange(size)]
+    whole = Analysis.of(graph + graph.T, np.arange(size), every)
+    monkeypatch.setattr(analysis, "WORK", 2e5)
+    found = Analysis.of(graph + graph.T, np.arange(size), every)
+    assert len(found.tail) > len(whole.tail)
+    counts = np.diff(found.lower.starts).astype(float)
+    assert 2e5 < counts @ counts < 3e5
+
+
 def test_indefinite_matrices_are_refused() -> None:
     for matrix in (np.array([[1.0, 2.0], [2.0, 1.0]]), np.zeros((1, 1)), np.array([[np.nan]])):
         with pytest.raises(np.linalg.LinAlgError):

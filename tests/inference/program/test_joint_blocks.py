@@ -132,7 +132,8 @@ def test_blocks_that_are_too_large_are_refused(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(joint_block, "LARGEST", 5)
     with pytest.raises(svmp.ModelError, match="9 unknowns that rows connect with each other"):
         svmp.fit(schools(), joint=[("mu", "school")])
-    assert not svmp.fit(schools(), joint="auto").joint  # mu alone is in no block
+    with pytest.warns(UserWarning, match="leaves q a product: .* without 'school', which rows"):
+        assert not svmp.fit(schools(), joint="auto").joint  # mu alone is in no block
 
 
 def test_auto_says_what_it_leaves_out(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
