@@ -263,8 +263,9 @@ def score_all(users: Side, items: Side) -> Floats:
         products = dot(read_only(items.mean), read_only(users.mean[0]))[None]
     else:
         products = users.mean @ items.mean.T
-    products += users.bias[:, None]  # in place: memory bandwidth takes most of the time
-    products += items.bias
+    for bias in (users.bias[:, None], items.bias):  # 0 if biases are among the factors
+        if bias.any():
+            products += bias  # in place: memory bandwidth takes most of the time
     return products
 
 
