@@ -56,7 +56,7 @@ def responses(phi: MessageMap, tilts: Array) -> Array:
         right = towards @ coefficients(phi, root, tilts)
     inner = root.T @ towards
     values, vectors = np.linalg.eigh(np.eye(phi.size) - 0.5 * (inner + inner.T))
-    error = np.einsum("ik,ij,jk->k", abs(vectors), abs(inner - inner.T), abs(vectors))
+    error = (abs(vectors) * (abs(inner - inner.T) @ abs(vectors))).sum(axis=0)
     if not (values > np.maximum(flat(phi), SURE * error)).all():
         raise np.linalg.LinAlgError("not at a maximum")
     return np.asarray(

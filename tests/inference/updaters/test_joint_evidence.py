@@ -11,7 +11,7 @@ import pytest
 from scipy.stats import multivariate_normal
 
 import svmp
-from svmp.inference.posteriors.joint_posterior import covariance_of
+from svmp.posterior.uncertainty.covariance_of_q import covariance_of
 
 
 @pytest.mark.parametrize("seed", range(12))
