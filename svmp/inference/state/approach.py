@@ -42,6 +42,9 @@ STILL = 1e-6
 """Movements of less than this many sds are rounding."""
 GROWS = 0.02
 """Smallest growth of the logarithm of a speed that counts."""
+NOISE = 3.0
+"""Gains of up to this many times what the bound has lately fallen by are rounding too: the squares
+of values far from 0 leave few digits of a bound."""
 ROUNDING = 1e-12
 """Gains of the bound of less than this, relative to its size, are rounding."""
 
@@ -127,7 +130,8 @@ class Approach:
         self.remaining = min(self.remaining, self._bound_far(self.gains, bound))
         known = math.isfinite(sum(self.gains))
         watched = [self.gains] if known else [*self.moved.values()]
-        escapes = max(self.escapes(gained) for gained in watched)
+        least = max(STILL, -NOISE * min(self.gains)) if known else STILL
+        escapes = max(self.escapes(gained, least) for gained in watched)
         if self.remaining > NEAR or escapes > 1:
             self.near = 0
             return False
@@ -152,11 +156,14 @@ class Approach:
         lengths = sum(self.lengths[first]), sum(self.lengths[then])
         return still_to_come(sum(moved[first]), sum(moved[then]), *lengths)
 
-    def escapes(self, gained: list[float]) -> int:
-        """Return in how many of the last stretches something grew so fast as to be large soon."""
+    def escapes(self, gained: list[float], least: float = STILL) -> int:
+        """Return in how many of the last stretches something grew so fast as to be large soon.
+
+        Less than `least` is rounding.
+        """
         count, lengths = 0, self.lengths
         for i in range(len(gained) - 1, 0, -1):
-            if min(gained[i - 1 : i + 1]) <= STILL:
+            if min(gained[i - 1 : i + 1]) <= least:
                 break
             speed = math.log(gained[i] / lengths[i])
             growth = speed - math.log(gained[i - 1] / lengths[i - 1])
