@@ -82,7 +82,7 @@ def test_the_table_of_distributions_matches_the_factors() -> None:
             said[distribution, parameter.strip("`")] = accepts
     true = {}
     for factor in (getattr(factors, n) for n in factors.__all__):
-        name = factor.__name__.removesuffix("Logit")
+        name = factor.__name__.removesuffix("Logit").removesuffix("Rate")
         true |= {(name, c): "numbers only" for c in factor.constants}
         true |= {(name, s): family.__name__ for s, family in factor.slots.items()}
     assert set(said) == set(true)
