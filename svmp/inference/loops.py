@@ -1,4 +1,4 @@
-"""Whether a fit uses compiled loops, where this is not the choice of an updater.
+"""Whether a fit uses compiled loops outside its updaters.
 
 Updaters have plain versions of their own (updaters/offers.py). Passes over all elements and draws
 of rows belong to no updater: they ask here, so that `kernels=False` compiles nothing.
