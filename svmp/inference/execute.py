@@ -18,7 +18,7 @@ from svmp.errors import ClusterError, ConvergenceWarning, DivergenceWarning, Mod
 from svmp.inference.blas import one_blas_thread
 from svmp.inference.checkpoints.checkpoint import Checkpoints, checkpoints_at
 from svmp.inference.checkpoints.resuming import Saved
-from svmp.inference.loops import use_loops
+from svmp.inference.loops import refusing_loops, use_loops
 from svmp.inference.methods import Method
 from svmp.inference.program.default import uses_loops
 from svmp.inference.program.joint_blocks import Joint
@@ -64,6 +64,7 @@ class Outcome:
     warning: ConvergenceWarning | None
 
 
+@refusing_loops
 def execute(
     problem: Problem,
     method: Method | None = None,

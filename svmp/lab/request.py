@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -104,7 +105,9 @@ class RunRequest:
         """Make the run."""
         model = matrix_factorization(self.source.load(self.numbers), self.numbers["factors"])
         method, steps = make(self.method), make(self.steps)
-        return svmp.fit(model, method, steps=steps, **self.options, progress=False, watch=watch)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", svmp.DivergenceWarning)  # the page shows it
+            return svmp.fit(model, method, steps=steps, **self.options, progress=False, watch=watch)
 
     def script(self) -> str:
         """Return the run as Python that gives the same bits."""

@@ -179,7 +179,6 @@ OF_FIT = {
     "sample": "use fit.draw([...], size)",
     "samples": "use fit.draw([...], size)",
     "sample_posterior_predictive": "use fit.predict(model, name).draw(size)",
-    "posterior": "use fit.to_xarray() or fit.to_arviz()",
     "posterior_predictive": "use fit.predict(model, name)",
     "to_inference_data": "use fit.to_arviz()",
     "to_dataframe": "use fit.to_frame()",

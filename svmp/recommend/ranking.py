@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,11 +14,27 @@ from svmp.inference.running.seeds import Seed
 from svmp.recommend.estimator import check_number, check_whole
 from svmp.recommend.item_table import ItemTable
 from svmp.recommend.picking import Picker, Quotas
-from svmp.recommend.side import Floats, Keys, Side, score
+from svmp.recommend.side import EntityTable, Floats, Keys, Side, score
+from svmp.recommend.similar import Similarity
 from svmp.recommend.top import BLOCK, CELLS, Explore, best
 
-if TYPE_CHECKING:
-    from svmp.recommend.factor_model import FactorModel
+
+class Ranked(Protocol):
+    """What is ranked: the part of a `FactorModel` that its lists read."""
+
+    WIDTHS: ClassVar[dict[str, float]]
+    items_: EntityTable
+    users_: EntityTable
+
+    def _ranked(self) -> Side: ...
+
+    def _scorer(
+        self, items: Side, explore: Explore, width: float, seed: Seed
+    ) -> Callable[[int, Side], Floats]: ...
+
+    def _similarity(self, known: EntityTable, others: EntityTable) -> Similarity: ...
+
+    def _pair_scores(self, users: Side, items: Side) -> tuple[Floats, Floats]: ...
 
 
 class Rules(NamedTuple):
@@ -103,7 +119,7 @@ class Ranking:
         Picks lists with quotas and diversity; None without these.
     """
 
-    model: FactorModel
+    model: Ranked
     n: int
     keys: Keys | None
     items: Side
@@ -114,7 +130,7 @@ class Ranking:
     picker: Picker | None = None
 
     @classmethod
-    def of(cls, model: FactorModel, n: int, rules: Rules, kept: NDArray[np.bool_]) -> Ranking:
+    def of(cls, model: Ranked, n: int, rules: Rules, kept: NDArray[np.bool_]) -> Ranking:
         """Check the rules, and prepare the items; `kept` tells which of the users get any."""
         check_whole("n", n, 0)
         explore = rules.explore
@@ -185,7 +201,7 @@ def keep_only(scores: Floats, lists: Lists) -> None:
     scores[lists.row, lists.items] = kept
 
 
-def lists_of(candidates: Any, model: FactorModel, kept: NDArray[np.bool_]) -> Lists | None:
+def lists_of(candidates: Any, model: Ranked, kept: NDArray[np.bool_]) -> Lists | None:
     """Return candidates of the users that are kept; None if they are the same for all users."""
     if not is_by_user(candidates):
         return None
@@ -216,7 +232,7 @@ def is_by_user(candidates: Any) -> bool:
     return any(nested)
 
 
-def _allowed(model: FactorModel, rules: Rules, lists: Lists | None) -> Keys | None:
+def _allowed(model: Ranked, rules: Rules, lists: Lists | None) -> Keys | None:
     """Return the keys of the items that anybody may get, or None for all."""
     if rules.candidates is None and rules.exclude is None and not rules.where:
         return None
@@ -233,7 +249,7 @@ def _allowed(model: FactorModel, rules: Rules, lists: Lists | None) -> Keys | No
     return some
 
 
-def _boost(model: FactorModel, rules: Rules, keys: Keys | None) -> Floats | None:
+def _boost(model: Ranked, rules: Rules, keys: Keys | None) -> Floats | None:
     """Return what is added to the scores of some items, or of all."""
     if not rules.boost:
         return None
@@ -241,7 +257,7 @@ def _boost(model: FactorModel, rules: Rules, keys: Keys | None) -> Floats | None
     return points if keys is None else points[keys]
 
 
-def _picker(model: FactorModel, rules: Rules, keys: Keys | None) -> Picker | None:
+def _picker(model: Ranked, rules: Rules, keys: Keys | None) -> Picker | None:
     """Return what picks among some items, or all; None without quotas and diversity."""
     if not rules.quota and not rules.diversity:
         return None
@@ -254,7 +270,7 @@ def _picker(model: FactorModel, rules: Rules, keys: Keys | None) -> Picker | Non
     return Picker(Quotas(codes, limits), np.ascontiguousarray(unit), rules.diversity)
 
 
-def _places(model: FactorModel, keys: Keys) -> Keys:
+def _places(model: Ranked, keys: Keys) -> Keys:
     """Return the place of each item of the model among some, -1 if it is not one of them."""
     place = np.full(len(model.items_), -1)
     place[keys] = np.arange(len(keys))

@@ -44,7 +44,7 @@ def marginals(node: Any) -> np.ndarray:
 
 
 def our_first_moments(fit: svmp.Fit, name: str) -> np.ndarray:
-    q = fit[name]
+    q = fit.posteriors[name]
     logs = type(q.family).__name__ in ("Beta", "Dirichlet")
     return np.sort((q.moments if logs else q.mean).ravel())
 

@@ -91,6 +91,13 @@ for declare, some in cases:
     for method in some:
         svmp.fit(model, method, kernels=False, max_sweeps=2, progress=False)
         assert not compiled, (declare.__name__, method, compiled)
+with svmp.Model(coords={"group": 300}) as nested:
+    mu = svmp.Normal("mu", mu=0, tau=0.1)
+    a = svmp.Normal("a", mu=mu, tau=svmp.Gamma("t", alpha=1, beta=1), dims="group")
+    svmp.Normal("y", mu=a[rng.integers(0, 300, 900)], tau=1, observed=rng.normal(size=900))
+joint = svmp.fit(nested, kernels=False, joint="auto", max_sweeps=2, progress=False)
+assert joint.joint and joint.std("a").min() > 0
+assert not compiled, compiled
 fit = svmp.fit(groups(), kernels=False, joint="auto", max_sweeps=2, progress=False)
 fit.update(groups(), kernels=False, max_sweeps=2, progress=False) if not fit.joint else None
 assert not compiled, compiled

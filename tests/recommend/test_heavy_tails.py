@@ -169,7 +169,7 @@ def test_residuals_are_clipped_in_units_of_the_noise_of_their_user() -> None:
     found = RatingModel(0, noise="shared", calibrate=0, **QUIET).fit(drawn(0)).fit_
     assert isinstance(found, Fit)
     a, b = found.mean("a"), found.mean("b")
-    reach = CUT / np.sqrt(found.mean("noise"))
+    reach = CUT / np.sqrt(found.posteriors["noise"].mean)
     user, item = np.array([0, 5, 9]), np.array([3, 8, 11])
     mean = a[user] + b[item]
     far = mean + np.array([2.0, -1.5, 0.9]) * reach
@@ -180,7 +180,7 @@ def test_residuals_are_clipped_in_units_of_the_noise_of_their_user() -> None:
 
 def test_update_by_an_eccentric_user_moves_new_items_by_a_bounded_amount() -> None:
     """One rating moves an item by at most CUT predictive deviations times what the prior leaves."""
-    model = RatingModel(0, noise="shared", **QUIET).fit(drawn(1))
+    model = RatingModel(0, noise="shared", range=(-500, 500), **QUIET).fit(drawn(1))
     var = model.items_.prior.bias_var[0]
     user = int(np.argmin(model.users_.side.bias))
     side = model.users_.side.at(np.array([user]))

@@ -26,6 +26,8 @@ from tests.network.test_theorems import (
     test_the_gradient_is_the_covariance_times_the_natural_gradient as check_gradient,
 )
 
+pytestmark = pytest.mark.filterwarnings("ignore::svmp.DivergenceWarning")
+
 K = 5
 SMALL, WHOLE = 0.05, 1.0
 

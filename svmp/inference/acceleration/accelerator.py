@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Self
 
-from svmp.inference.state.relaxation import Relaxation
+from svmp.inference.methods import Method
+from svmp.inference.state.relaxation import Means, Relaxation
 from svmp.inference.state.state import State
 from svmp.inference.updaters.setup import Setup
 from svmp.inference.updaters.updater import Updater
 from svmp.network.beliefs import Beliefs
+from svmp.network.network import Network
 
 Bound = Callable[[Beliefs], float]
 """The exact bound of q."""
@@ -42,3 +45,20 @@ class Accelerator(ABC):
         Relaxation
             What is kept until the next iteration.
         """
+
+
+@dataclass(frozen=True, eq=False)
+class BeforeWholeSweeps(Accelerator):
+    """Changes q before every sweep over all rows but the first."""
+
+    network: Network
+    method: Method
+
+    def apply(self, state: State, last: Relaxation, bound: Bound) -> Relaxation:
+        if state.iteration > 0 and self.method.reads_all(state.iteration + 1):
+            self.change(state.q, last.before)
+        return last
+
+    @abstractmethod
+    def change(self, q: Beliefs, before: Means) -> None:
+        """Change q in place, and with it the means of blocks before their last update."""

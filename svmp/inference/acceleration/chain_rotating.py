@@ -14,7 +14,7 @@ import numpy as np
 
 from svmp.families.family import Array
 from svmp.families.matrix import flat, join
-from svmp.inference.acceleration.accelerator import Accelerator, Bound
+from svmp.inference.acceleration.accelerator import BeforeWholeSweeps
 from svmp.inference.acceleration.chain_rotation import (
     Basis,
     Dynamics,
@@ -22,10 +22,8 @@ from svmp.inference.acceleration.chain_rotation import (
     StateSums,
     StepPrecision,
 )
-from svmp.inference.methods import Method
 from svmp.inference.starts.loadings import Loadings, loadings_of
-from svmp.inference.state.relaxation import Relaxation
-from svmp.inference.state.state import State
+from svmp.inference.state.relaxation import Means
 from svmp.inference.updaters.setup import Setup
 from svmp.inference.updaters.updater import Updater
 from svmp.network.beliefs import Beliefs
@@ -45,7 +43,7 @@ CHUNK = 1 << 13
 
 
 @dataclass(frozen=True, eq=False)
-class ChainRotation(Accelerator):
+class ChainRotation(BeforeWholeSweeps):
     """Changes the basis of the states of chains before every sweep over all rows.
 
     Attributes
@@ -54,8 +52,6 @@ class ChainRotation(Accelerator):
         By chain of vectors, the loadings through which its states are read.
     """
 
-    network: Network
-    method: Method
     loadings: dict[str, list[Loadings]]
 
     @classmethod
@@ -63,11 +59,9 @@ class ChainRotation(Accelerator):
         found = rotatable(setup.network, setup.joined)
         return cls(setup.network, setup.method, found) if found else None
 
-    def apply(self, state: State, last: Relaxation, bound: Bound) -> Relaxation:
-        if state.iteration > 0 and self.method.reads_all(state.iteration + 1):
-            for name, loadings in self.loadings.items():
-                rotate_chain(self.network, state.q, name, loadings)
-        return last
+    def change(self, q: Beliefs, before: Means) -> None:
+        for name, loadings in self.loadings.items():
+            rotate_chain(self.network, q, name, loadings)
 
 
 def rotatable(network: Network, joined: Collection[str] = ()) -> dict[str, list[Loadings]]:

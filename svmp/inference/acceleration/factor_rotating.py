@@ -28,13 +28,11 @@ from scipy import linalg
 
 from svmp import families
 from svmp.families.family import Array
-from svmp.inference.acceleration.accelerator import Accelerator, Bound
+from svmp.inference.acceleration.accelerator import BeforeWholeSweeps
 from svmp.inference.acceleration.chain_rotating import change_vectors
 from svmp.inference.acceleration.rotating import isotropic_prior
-from svmp.inference.methods import Method
 from svmp.inference.starts.seeding import read_rows
-from svmp.inference.state.relaxation import Relaxation
-from svmp.inference.state.state import State
+from svmp.inference.state.relaxation import Means
 from svmp.inference.updaters.setup import Setup
 from svmp.inference.updaters.updater import Updater
 from svmp.network.beliefs import Beliefs
@@ -100,7 +98,7 @@ class FactorPair(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class FactorRotation(Accelerator):
+class FactorRotation(BeforeWholeSweeps):
     """Changes the factors of products of vectors before every sweep over all rows.
 
     Attributes
@@ -109,8 +107,6 @@ class FactorRotation(Accelerator):
         The products.
     """
 
-    network: Network
-    method: Method
     pairs: list[FactorPair]
 
     @classmethod
@@ -118,11 +114,9 @@ class FactorRotation(Accelerator):
         found = factor_pairs(setup.network, setup.joined)
         return cls(setup.network, setup.method, found) if found else None
 
-    def apply(self, state: State, last: Relaxation, bound: Bound) -> Relaxation:
-        if state.iteration > 0 and self.method.reads_all(state.iteration + 1):
-            for pair in self.pairs:
-                rotate_factors(self.network, state.q, pair, last.before)
-        return last
+    def change(self, q: Beliefs, before: Means) -> None:
+        for pair in self.pairs:
+            rotate_factors(self.network, q, pair, before)
 
 
 def factor_pairs(network: Network, joined: Collection[str]) -> list[FactorPair]:

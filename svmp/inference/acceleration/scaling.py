@@ -25,14 +25,12 @@ from typing import Self
 import numpy as np
 
 from svmp.families.family import Array
-from svmp.inference.acceleration.accelerator import Accelerator, Bound
+from svmp.inference.acceleration.accelerator import BeforeWholeSweeps
 from svmp.inference.acceleration.chain_rotating import change_vectors
 from svmp.inference.acceleration.factor_rotating import Relevance, prior_of_gammas, relevance_of
-from svmp.inference.methods import Method
 from svmp.inference.starts.products import width_of
 from svmp.inference.starts.seeding import read_rows
-from svmp.inference.state.relaxation import Relaxation
-from svmp.inference.state.state import State
+from svmp.inference.state.relaxation import Means
 from svmp.inference.updaters.setup import Setup
 from svmp.inference.updaters.updater import Updater
 from svmp.network.beliefs import Beliefs
@@ -93,7 +91,7 @@ class ScaledProduct:
 
 
 @dataclass(frozen=True, eq=False)
-class FactorScaling(Accelerator):
+class FactorScaling(BeforeWholeSweeps):
     """Scales the factors of products before every sweep over all rows.
 
     Attributes
@@ -102,8 +100,6 @@ class FactorScaling(Accelerator):
         The products.
     """
 
-    network: Network
-    method: Method
     products: list[ScaledProduct]
 
     @classmethod
@@ -111,11 +107,9 @@ class FactorScaling(Accelerator):
         found = scaled_products(setup.network, setup.joined)
         return cls(setup.network, setup.method, found) if found else None
 
-    def apply(self, state: State, last: Relaxation, bound: Bound) -> Relaxation:
-        if state.iteration > 0 and self.method.reads_all(state.iteration + 1):
-            for product in self.products:
-                scale_factors(self.network, state.q, product, last.before)
-        return last
+    def change(self, q: Beliefs, before: Means) -> None:
+        for product in self.products:
+            scale_factors(self.network, q, product, before)
 
 
 def scaled_products(network: Network, joined: Collection[str]) -> list[ScaledProduct]:

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from svmp.inference.loops import may_compile
 from svmp.kernels.gaussian.elimination import eliminate, sort_rows
 from svmp.kernels.gaussian.equations import Lower
 from svmp.network.grid import Ints, ragged
@@ -73,13 +74,16 @@ class Analysis:
         stages
             The elements of each variable.
         small
-            Most unknowns of a matrix that is dense as a whole; `SMALL` if not given.
+            Most unknowns of a matrix that is dense as a whole; if not given, `SMALL`, or `MANY`
+            where no loops may be compiled.
         """
-        small = SMALL if small is None else small
         size, width = len(element), np.bincount(element)
         first = np.cumsum(width) - width
-        if size <= small:
+        if is_small(size) if small is None else size <= small:
             return cls(np.arange(size), 0, full_triangle(size), Lower(np.zeros(1, np.int64), NO))
+        if not may_compile():  # all is left, which is too much: the block is refused
+            none = Lower(np.zeros(1, np.int64), NO)
+            return cls(np.arange(size), 0, none, none)
         graph = neighbours(graph)
         stage = np.full(len(width), -1)
         for number, some in enumerate(sorted(stages, key=lambda some: -int(width[some].sum()))):
@@ -142,7 +146,7 @@ class Analysis:
 
 def is_small(size: int) -> bool:
     """Return whether a matrix is dense as a whole, so that no graph of it is needed."""
-    return size <= SMALL
+    return size <= (SMALL if may_compile() else MANY)
 
 
 NO: Ints = np.zeros(0, dtype=np.int64)

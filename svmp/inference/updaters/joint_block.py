@@ -25,6 +25,7 @@ from svmp.families.family import Array, Family
 from svmp.inference.gaussian.analysis import MANY
 from svmp.inference.gaussian.factor import Factor
 from svmp.inference.gaussian.system import System
+from svmp.inference.loops import may_compile
 from svmp.inference.methods.draw import Draw
 from svmp.inference.steps.rule import StepRule
 from svmp.inference.updaters.joint_rows import BlockRows, dense_lines
@@ -45,6 +46,7 @@ from svmp.network.means.linear import dimension
 from svmp.network.network import Network
 from svmp.network.variable import Variable
 
+WITHOUT_LOOPS = " (all unknowns are in it, as kernels=False eliminates none of them)"
 LARGEST = MANY
 """Most unknowns of a block that stay after the elimination of groups: their matrix is dense."""
 INFLATED = 1e11
@@ -132,6 +134,7 @@ class JointBlock:
         reason = (
             f"which rows connect with so many others that the dense matrix would have {tail:,} "
             f"unknowns ({8 * tail**2 / 1e9:.2g} GB), and at most {LARGEST:,} are computed"
+            f"{WITHOUT_LOOPS if not may_compile() else ''}"
         )
         return replace(
             JointBlock.of(self.network, others), left_out={**self.left_out, name: reason}
@@ -149,7 +152,8 @@ class JointBlock:
             raise ModelError(
                 f"the joint block of {quoted(self.names)} has {count:,} unknowns "
                 f"that rows connect with each other, and at most {LARGEST:,} can be: their "
-                f"covariance matrix is dense; leave '{self.densest}' out of joint="
+                f"covariance matrix is dense{WITHOUT_LOOPS if not may_compile() else ''}; leave "
+                f"'{self.densest}' out of joint="
             )
 
     @property

@@ -125,7 +125,8 @@ class FactorAnalysis(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NetworkE
         check_is_fitted(self)
         X = self._columns.apply(validate_data(self, X, dtype=np.float64, reset=False))
         loading, scale = self.fit_.mean("loading"), self._columns.scale
-        root = np.linalg.cholesky(loading @ loading.T + np.diag(1 / self.fit_.mean("tau")))
+        noise = 1 / self.fit_.mean("tau", corrected=False)
+        root = np.linalg.cholesky(loading @ loading.T + np.diag(noise))
         white = np.linalg.solve(root, (X - self.fit_.mean("level")).T)
         log_det = 2 * (np.log(root.diagonal()).sum() + np.log(scale).sum())
         return np.asarray(-0.5 * ((white**2).sum(axis=0) + log_det + X.shape[1] * LOG_2PI))

@@ -149,7 +149,8 @@ class LogisticRegression(ClassifierMixin, NetworkEstimator):
         return one_hot[:, 1:] if len(self.classes_) == BINARY else one_hot
 
     def _after(self, fitted: Self) -> Self:
-        units, q = coefficients_in_units(self._columns, self.fit_intercept), self.fit_["w"]
+        units = coefficients_in_units(self._columns, self.fit_intercept)
+        q = self.fit_.posteriors["w"]
         mean = q.mean @ units.T
         self.coef_ = mean[:, 1:] if self.fit_intercept else mean
         self.intercept_ = mean[:, 0] if self.fit_intercept else np.zeros(len(mean))
@@ -165,7 +166,7 @@ class LogisticRegression(ClassifierMixin, NetworkEstimator):
         """Return mean and variance of each logit."""
         check_is_fitted(self)
         X = self._design(validate_data(self, X, dtype=np.float64, reset=False))
-        variance = np.stack([quadratic_forms(X, S) for S in self.fit_["w"].cov], axis=1)
+        variance = np.stack([quadratic_forms(X, S) for S in self.fit_.posteriors["w"].cov], axis=1)
         return X @ self.fit_.mean("w").T, variance
 
     def predict_proba(self, X: Any) -> Array:

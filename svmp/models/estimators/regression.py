@@ -117,7 +117,7 @@ class BayesianRegression(RegressorMixin, NetworkEstimator):
         return with_ones(self._columns.apply(X), self.fit_intercept)
 
     def _after(self, fitted: Self) -> Self:
-        size, q = self._target.scale, self.fit_["w"]
+        size, q = self._target.scale, self.fit_.posteriors["w"]
         units = size * coefficients_in_units(self._columns, self.fit_intercept)
         mean = units @ q.mean
         if self.fit_intercept:
@@ -131,7 +131,7 @@ class BayesianRegression(RegressorMixin, NetworkEstimator):
         """Return the predictive mean of each row, and its standard deviation if it is asked for."""
         check_is_fitted(self)
         X = self._design(validate_data(self, X, dtype=np.float64, reset=False))
-        q, size = self.fit_["w"], self._target.scale
+        q, size = self.fit_.posteriors["w"], self._target.scale
         mean = self._target.centre + size * (X @ q.mean)
         if not return_std:
             return mean

@@ -70,7 +70,7 @@ class Column:
     def _packed(self) -> bool:
         """Whether the elements of a row follow each other, from a multiple of their number on."""
         size, plate = len(self.offset), self.reader.variable.plate
-        if size == 1:
+        if size <= 1:
             return False
         own = self.reader.scope.inner.labels
         indices = zip(self.reader.index, plate.labels, strict=False)

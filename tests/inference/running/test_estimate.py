@@ -158,6 +158,7 @@ WAYS = {
 }
 
 
+@pytest.mark.filterwarnings("ignore::svmp.DivergenceWarning")
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("build", [ratings_model, topics_model], ids=["ratings", "topics"])
 def test_estimates_do_not_change_the_run(

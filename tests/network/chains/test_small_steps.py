@@ -119,7 +119,9 @@ def test_a_walk_that_does_not_move_is_a_constant(tau: float, kernels: bool) -> N
     bound = np.asarray(fit.trace["bound"])
     assert np.diff(bound).min(initial=0.0) > -1e-6
     assert fit.bound == pytest.approx(constant.bound, abs=1e-5)
-    assert float(fit.mean("noise")) == pytest.approx(float(constant.mean("noise")), rel=1e-6)
+    assert float(fit.posteriors["noise"].mean) == pytest.approx(
+        float(constant.posteriors["noise"].mean), rel=1e-6
+    )
 
 
 def test_steps_that_leave_no_digits_are_refused() -> None:

@@ -193,7 +193,7 @@ def test_unknown_attribute(fit: svmp.Fit) -> None:
 
 def test_reprs(fit: svmp.Fit) -> None:
     assert repr(fit.posteriors["normal"]).splitlines()[0] == "<q(normal): Normal, dims ('a', 'b')>"
-    assert repr(fit).startswith("<Fit: converged after")
+    assert repr(fit).startswith("<Fit: converged within")
 
 
 def test_bound_is_the_sum_of_its_terms(fit: svmp.Fit) -> None:

@@ -73,7 +73,7 @@ def test_large_arrays_have_one_row_with_their_range() -> None:
     (row,) = fit.summary().rows
     assert row[3] == "0 to 10"
     assert len(fit.summary(entries=21).rows) == 21
-    assert repr(fit["u"]) == "<q(u): Normal, dims ('a',)>"
+    assert repr(fit.posteriors["u"]) == "<q(u): Normal, dims ('a',)>"
 
 
 def test_a_loaded_fit_has_the_same_table(tmp_path: Path) -> None:

@@ -41,8 +41,8 @@ def test_rows_with_a_learned_noise_have_no_error_of_draws() -> None:
         svmp.Normal("y", mu=mu, tau=tau, observed=y)
     fit = svmp.fit(model, svmp.FullVB())
     found = fit.predict(model, "y", draws=50, corrected=False)
-    mean, var = float(fit["mu"].mean), float(fit["mu"].var)
-    noise = float(fit["tau"].alpha), float(fit["tau"].beta)
+    mean, var = float(fit.posteriors["mu"].mean), float(fit.posteriors["mu"].var)
+    noise = float(fit.posteriors["tau"].alpha), float(fit.posteriors["tau"].beta)
     for p, x in zip(P, found.quantile(P)[:, 0], strict=True):
         below = integrated(lambda t, x=x: stats.norm.cdf(x, mean, np.sqrt(var + 1 / t)), *noise)
         assert below == pytest.approx(p, abs=1e-7)
@@ -66,7 +66,7 @@ def test_components_have_precisions_of_their_own() -> None:
     fit = svmp.fit(declare(len(y), y), svmp.FullVB())
     new = declare(1, None)
     found = fit.predict(new, "y", new=["row"], draws=50, corrected=False)
-    q = fit["mu"], fit["tau"]
+    q = fit.posteriors["mu"], fit.posteriors["tau"]
     each = [*zip(fit["p"].mean, q[0].mean, q[0].var, q[1].alpha, q[1].beta, strict=True)]
     for x in (-5.0, 0.0, 3.0):
         below = 0.0
