@@ -36,6 +36,7 @@ class Categorical(Family):
     parameters: ClassVar[tuple[str, ...]] = ("p",)
     event_ndim: ClassVar[int] = 0
     nominal: ClassVar[bool] = True
+    possible: ClassVar[str] = "whole numbers from 0, one for each category"
 
     @classmethod
     def sized(cls, length: int) -> Self:

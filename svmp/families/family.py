@@ -20,15 +20,15 @@ Bools = NDArray[np.bool_]
 
 
 class Features(NamedTuple):
-    """Numbers by which rows are compared.
+    """Numbers whose distances say how similar rows are, as k-means needs them.
 
     Attributes
     ----------
     values
-        A line for each row.
+        One or more numbers for each row, (rows, numbers).
     kind
-        "shares" if they count categories, "numbers" if distances are in units of their spread, and
-        "scaled" if they have a natural unit.
+        "shares": counts of categories, compared as shares; "numbers": standardised before they are
+        compared; "scaled": compared as they are.
     """
 
     values: Array
@@ -45,16 +45,16 @@ class Family(Protocol):
     event_ndim
         Number of trailing axes of one value: 0 for a number, 1 for a vector, 2 for a matrix.
 
-    The other attributes are capabilities. Code outside of this room asks for them, and never for
-    the name of a family, so that a new family has what it declares.
+    The other attributes are capabilities. Code outside this room checks these instead of the name
+    of a family, so that everything that is made for a capability works for a new family too.
 
     gaussian
         Whether it is a Normal distribution, of a number or of a vector: its statistics are
-        (x, x^2), and blocks of its means can be solved together.
+        (x, x x'), and means in one linear predictor can be solved together.
     precision
         Whether a value can be the precision of Normals: a number, or a matrix.
     nominal
-        Whether values are categories: their order and their distances mean nothing.
+        Whether values are categories, whose order and distances have no meaning.
     simplex
         Whether a value is a vector of probabilities of categories.
     invertible
@@ -62,7 +62,7 @@ class Family(Protocol):
     counts
         Whether values are whole numbers that count something.
     possible
-        The possible values, in words; "" if any finite number is one.
+        The possible values, in words; "" if every finite number is possible.
     """
 
     parameters: ClassVar[tuple[str, ...]]
@@ -137,14 +137,14 @@ class Family(Protocol):
     def log_mean(self, natural: Array) -> Array:
         """Return log E[x] of a vector of probabilities."""
         kind = type(self).__name__
-        raise NotImplementedError(f"the {kind} family is no simplex")
+        raise NotImplementedError(f"values of the {kind} family are not vectors of probabilities")
 
     def why_impossible(self, x: Array) -> str:
-        """Return in words why x is no possible value: what possible values are; "" if unknown."""
-        return f"it has {self.possible}" if self.possible else ""
+        """Return in words why x is not a possible value; "" if unknown."""
+        return f"its values are {self.possible}" if self.possible else ""
 
     def features(self, statistics: Array, trials: Array | float = 1.0) -> Features:
-        """Return numbers by whose distances observed rows can be compared; by default none.
+        """Return numbers whose distances say how similar observed rows are; by default none.
 
         Parameters
         ----------

@@ -42,6 +42,7 @@ class Multinomial(Family):
     parameters: ClassVar[tuple[str, ...]] = ("n", "p")
     event_ndim: ClassVar[int] = 1
     counts: ClassVar[bool] = True
+    possible: ClassVar[str] = "whole numbers from 0 that add up to n"
 
     @classmethod
     def sized(cls, length: int) -> Self:
@@ -129,7 +130,10 @@ class Multinomial(Family):
         return binomial_quantile(n[..., None], chance, p)
 
     def why_impossible(self, x: Array) -> str:
-        return f"it adds up to {x.sum():g}, where n is {np.ravel(self.trials)[0]}"
+        n = np.ravel(self.trials)[0]
+        if x.sum() == n:
+            return super().why_impossible(x)
+        return f"it adds up to {x.sum():g}, where n is {n}"
 
     def features(self, statistics: Array, trials: Array | float = 1.0) -> Features:
         return Features(statistics, "shares")

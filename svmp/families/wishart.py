@@ -44,6 +44,7 @@ class Wishart(Family):
 
     parameters: ClassVar[tuple[str, ...]] = ("nu", "V")
     event_ndim: ClassVar[int] = 2
+    possible: ClassVar[str] = "symmetric positive definite matrices"
     precision: ClassVar[Literal["matrix"]] = "matrix"
 
     @classmethod

@@ -1,12 +1,12 @@
-"""BLAS during a fit: one thread, which is the only number that keeps the bits of a fit.
+"""One BLAS thread during a fit, so that its bits do not depend on the number of threads.
 
-A library of BLAS adds up a product of matrices in another order on two threads than on one, so that
-its last bits differ, whereas a fit has the same bits on any number of `threads`. And it starts its
-threads itself, one for each core, whatever else the machine does: a Cholesky factor of 1,001
-unknowns then took 1.0 s on two busy cores, and .03 s on one thread.
+A BLAS library adds up a product of matrices in another order on two threads than on one, so that
+the last bits differ, whereas a fit has the same bits on any number of `threads`. BLAS also starts a
+thread for each core, however busy the machine is: a Cholesky factor of 1,001 unknowns then took 1.0
+s on two busy cores, and .03 s on one thread.
 
-The limit is one of the process. Fits in several threads share it: the first one sets it, and the
-last one removes it.
+The limit holds for the whole process. Fits in several threads share it: the first one sets it, and
+the last one removes it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _running: list[Any] = []
 
 @cache
 def _libraries() -> Any:
-    """Return the libraries of BLAS in this process, which are looked for once."""
+    """Return the BLAS libraries of this process, which are searched for once."""
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()

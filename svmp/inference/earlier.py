@@ -1,4 +1,4 @@
-"""What an earlier fit knows of a variable, as far as a run can start from it.
+"""The part of an earlier fit that a run can start from: q of its variables.
 
 The posteriors of a fit are of these classes (posterior/marginals/posterior.py).
 """

@@ -182,15 +182,15 @@ def unconverged(run: Run) -> str:
     if run.visible is None:
         seen = f"{moved}, and tol is {run.tolerance:g}"
     elif run.remaining is None:
-        seen = f"{moved}, and how far it would go on cannot be told"
+        seen = f"{moved}, and its distance from its limit cannot be estimated"
     else:
-        seen = f"by extrapolation they are {run.remaining:.2g} sds from there, and {NEAR} is near"
+        seen = f"by extrapolation {run.remaining:.2g} sds from there, where {NEAR} is near enough"
     return (
         f"the fit stopped at max_sweeps={MAX_SWEEPS} before it converged, so its means may be far "
         f"from where they would end ({seen}); "
         + ("leave out the method (the default solves linear terms together), " if alone else "")
-        + "centre and scale covariates, go on from this fit with init=fit, raise max_sweeps=, or "
-        + ("raise tol=" if run.tol is not None else "be content with less, as tol=1e-4")
+        + "centre and scale covariates, continue with init=fit, raise max_sweeps=, or "
+        + ("raise tol=" if run.tol is not None else "accept a coarser result with tol=1e-4")
     )
 
 

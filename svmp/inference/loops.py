@@ -1,4 +1,4 @@
-"""Whether a fit uses compiled loops, where this is not the choice of an updater.
+"""Whether a fit uses compiled loops outside its updaters.
 
 Updaters have plain versions of their own (updaters/offers.py). Passes over all elements and draws
 of rows belong to no updater: they ask here, so that `kernels=False` compiles nothing.
@@ -34,10 +34,10 @@ def loops_in_use() -> bool:
 
 
 def refusing_loops(function: Callable[P, R]) -> Callable[P, R]:
-    """Let a function that is called with kernels=False compile nothing at all.
+    """Decorate a function so that it compiles nothing if it is called with kernels=False.
 
-    By default a small network is fitted by plain code, but for the factors of joint blocks, which
-    are compiled whatever its size.
+    Without that argument a small network is fitted by plain code too, except for the factors of
+    joint blocks, whose loops are compiled for networks of any size.
     """
 
     @wraps(function)

@@ -35,5 +35,5 @@ def check_memory(name: str, shape: tuple[int, ...], dims: tuple[str, ...], vecto
         sizes = " by ".join(f"{n:,}" for n in shape)
         raise ModelError(
             f"'{name}' has {sizes} elements along {dims}, whose q needs {needed / 1e9:,.0f} GB; "
-            f"this machine has {memory / 1e9:,.0f} GB of memory. Give its dims the sizes that occur"
+            f"this machine has {memory / 1e9:,.0f} GB of memory. Use smaller dims"
         )

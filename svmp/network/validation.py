@@ -80,7 +80,7 @@ def as_array(value: Any) -> NDArray[Any]:
     except Exception as error:  # of the library whose column it is
         listed = list(value) if hasattr(value, "__iter__") else None
         if listed is None or not all(type(x) is int for x in listed):
-            raise TypeError(f"{article(type(value).__name__)} is no array: {error}") from error
+            raise TypeError(f"{article(type(value).__name__)} is not an array: {error}") from error
         return np.asarray(listed)
 
 
@@ -182,7 +182,7 @@ def text(value: Any, what: str) -> str:
     if not isinstance(value, str) or value.splitlines() != [value]:
         raise ModelError(f"{what} must be text on one line, not {shown(value)}")
     if not is_unicode(value):
-        raise ModelError(f"{what} has a lone surrogate, which is no character: {shown(value)}")
+        raise ModelError(f"{what} has a lone surrogate, which is not a character: {shown(value)}")
     return value
 
 

@@ -16,7 +16,7 @@ import pytest
 from scipy import stats
 from scipy.special import logsumexp
 
-from svmp import families
+from svmp import factors, families
 from svmp.families.family import Array, Family, dot
 from tests.divergence import kl
 from tests.examples import natural_of
@@ -454,3 +454,68 @@ def test_quantiles_of_a_wishart_have_their_probability() -> None:
     for p in (0.05, 0.5, 0.9):
         share = (x <= family.quantile(natural, p)).mean(axis=0)
         np.testing.assert_allclose(share, p, atol=6 * np.sqrt(p * (1 - p) / DRAWS))
+
+
+def test_capabilities_are_those_of_the_distribution(family: Family) -> None:
+    """A family declares what its draws, its statistics and SciPy's distribution function show."""
+    natural, rng = example(family), np.random.default_rng(9)
+    x = family.draw(natural, rng, 400)
+    discrete = is_discrete(family, natural)
+
+    vectors = x[..., None] if family.event_ndim == 0 else x
+    products = vectors[..., :, None] * vectors[..., None, :]
+    pairs = np.concatenate([vectors, products.reshape(*products.shape[:-2], -1)], axis=-1)
+    statistics = family.statistics(x)
+    is_normal = statistics.shape == pairs.shape and np.allclose(statistics, pairs)
+    kind = {0: "number", 1: "vector"}.get(family.event_ndim)
+    assert family.gaussian == (kind if is_normal else None)
+
+    assert (family.counts or family.nominal) == discrete
+    assert not (family.counts and family.nominal)
+    if discrete:
+        assert (x == np.floor(x)).all()
+        assert (x >= 0).all()
+    if family.nominal:
+        assert (x < family.length).all()
+        assert family.mean(natural).shape == (*x.shape[1:], family.length)  # a share of each
+
+    adds_up = not discrete and family.event_ndim == 1 and np.allclose(x.sum(axis=-1), 1)
+    assert family.simplex == adds_up
+    if family.simplex:
+        np.testing.assert_allclose(family.mean(natural).sum(axis=-1), 1, rtol=1e-12)
+        assert family.log_mean(natural) == pytest.approx(np.log(family.mean(natural)), rel=1e-9)
+
+    tau = {"number": factors.Normal.slots["tau"], "matrix": factors.MvNormal.slots["tau"]}
+    assert family.precision == next((k for k, v in tau.items() if isinstance(family, v)), None)
+    if family.precision == "number":
+        assert (x > 0).all()
+    if family.precision == "matrix":
+        assert (np.linalg.eigvalsh(x) > 0).all()
+
+    assert family.invertible == (family.event_ndim == 0 and not discrete)
+    if family.invertible:
+        assert len(np.unique(x)) == x.size
+        p = rng.uniform(0.001, 0.999, (50, COUNT))
+        truth = scalar_marginals(family, natural)
+        assert truth is not None
+        at = np.stack([family.quantile(natural, row) for row in p])
+        cdf = np.stack([d.cdf(column) for d, column in zip(truth, at.T, strict=True)], axis=1)
+        np.testing.assert_allclose(cdf, p, rtol=1e-9)
+
+
+def test_length_is_that_of_sized(family: Family) -> None:
+    """Numbers have the length 1; vectors, matrices and categories the length that is given."""
+    several = family.event_ndim > 0 or family.nominal
+    for length in (2, 5):
+        assert type(family).sized(length).length == (length if several else 1)
+    if family.event_ndim:
+        x = family.draw(example(family), np.random.default_rng(0))
+        assert x.shape[-1] == family.length
+
+
+def test_possible_values_are_described_where_not_all_numbers_are_possible(family: Family) -> None:
+    natural = example(family)
+    x = family.draw(natural, np.random.default_rng(10))[0]
+    everything = family.in_support(x - 1e3).all() and family.in_support(x + 0.3).all()
+    assert bool(family.possible) != everything
+    assert bool(family.at(0).why_impossible(-1 - x[0])) != everything

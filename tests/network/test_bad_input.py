@@ -377,6 +377,9 @@ OTHERS: list[Case] = [
     ("counts that miss the n of their row",
      lambda d: svmp.Multinomial("r", [2, 4], d["w"], observed=[[1, 1], [1, 2]]), "r",
      "adds up to 3, where n is 4"),
+    ("counts below 0 that add up to n",
+     lambda d: svmp.Multinomial("r", 4, d["w"], observed=[[-1, 5], [2, 2]]), "r",
+     "values are whole numbers from 0 that add up to n"),
 ]  # fmt: skip
 
 CASES = [

@@ -20,7 +20,7 @@ Bound = Callable[[Beliefs], float]
 
 
 class Accelerator(ABC):
-    """Moves q before a sweep. The bound after the sweep is no lower than without it."""
+    """Moves q before a sweep. A move that lowers the bound is undone, or pauses the next."""
 
     @classmethod
     @abstractmethod

@@ -1,16 +1,16 @@
 """Extrapolation of the precisions of joint blocks.
 
-A sweep solves a block given the precisions tau of its rows, and then updates them. Where few groups
-are known little about, or rows tell a factor and its noise hardly apart, tau creeps: the distance
-from the optimum shrinks by a factor near 1. With x_t the logarithms of E[tau] with which sweep t
-began, G(x_t) those with which it ended, and f_t = G(x_t) - x_t, the block is solved next at
+A sweep solves a block given the precisions tau of its rows, and then updates them. Where there are
+few groups with few rows, or rows hardly distinguish an effect from the noise, tau converges slowly:
+a sweep reduces the distance from the optimum by a factor near 1. With x_t the logarithms of E[tau]
+with which sweep t began, G(x_t) those with which it ended, and f_t = G(x_t) - x_t, the block is
+solved next at
 
     x = G(x_t) - sum_j c_j ((x_j+1 - x_j) + (f_j+1 - f_j)),
 
-with the c_j for which f_t - sum_j c_j (f_j+1 - f_j) is smallest (Anderson 1965). Given q of all
-else there is one best block for each x, so that the bound at x is that of a sweep: x is kept if the
-exact bound is not lower there, and else the sweep begins where the last one ended. The block that
-was solved to find out is not solved again.
+with the c_j for which f_t - sum_j c_j (f_j+1 - f_j) is smallest (Anderson 1965). x is kept if the
+exact bound of the block that is solved there is not lower; otherwise the sweep begins where the
+last one ended. The block that was solved for this comparison is not solved again.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ LARGEST = 4096
 
 @dataclass(frozen=True, eq=False)
 class PrecisionExtrapolation(Accelerator):
-    """Solves joint blocks where their precisions lead, unless the exact bound is lower there.
+    """Solves joint blocks at extrapolated precisions, unless the exact bound is lower there.
 
     It serves networks in which no means are over-relaxed or extrapolated.
 
@@ -129,7 +129,7 @@ def logarithms(q: Beliefs, names: Collection[str]) -> Means:
 
 
 def next_logarithms(history: Means) -> Means | None:
-    """Return the logarithms at which the block is to be solved next; None to go on from here."""
+    """Return the logarithms at which to solve the block next; None for the present ones."""
     sweeps = np.concatenate(list(history.values()), axis=2)
     start, change = sweeps[-1]
     if len(sweeps) == 1 or np.abs(change).max() < NEAREST:

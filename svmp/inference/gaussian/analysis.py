@@ -1,9 +1,10 @@
-"""What is known of a sparse symmetric matrix before its numbers: order, pattern, factor's pattern.
+"""Symbolic analysis of a sparse symmetric matrix: order of elimination, pattern of the factor.
 
-The unknowns are in elements, as the entries of a vector are, which are eliminated together. Those
-of a variable with more unknowns go first: children are then eliminated before their parents, which
-adds nothing to the pattern, and of two crossed factors the larger one, whose block is diagonal.
-What would be cheaper as a dense matrix stays, as its *tail*:
+Unknowns are grouped in elements, such as the entries of a vector, which are eliminated together.
+Variables with more unknowns are eliminated first. So children are eliminated before their parents,
+which adds nothing to the pattern, and the larger one of two crossed factors, whose block is
+diagonal, before the other one. Unknowns that would be cheaper in a dense matrix stay in one,
+the *tail*:
 
     eliminating an unknown with d neighbours     d^2 / 2 + d^2 products, one after the other,
     leaving it among m of the tail               m^2 / 2 + m^2 products in LAPACK.

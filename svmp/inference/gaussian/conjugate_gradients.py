@@ -1,7 +1,7 @@
 """Solving large crossed systems without a factor, by conjugate gradients.
 
-Where two factors cross that are both too large for a dense matrix, the largest one, 2, is
-eliminated, whose block of the precision matrix is (block) diagonal, and
+Where two crossed factors are both too large for a dense matrix, the larger one, 2, is eliminated.
+Its block of the precision matrix is (block) diagonal, and
 
     S x_1 = b_1 - P_12 P_22^-1 b_2,             S = P_11 - P_12 P_22^-1 P_21,
     x_2 = P_22^-1 (b_2 - P_21 x_1)
@@ -217,7 +217,7 @@ def signs(size: int) -> Array:
 
 
 def estimate(each: Array, whole: bool) -> Estimate:
-    """Return the mean over random vectors; the sum over a basis, if these are the vectors."""
+    """Return the mean over random vectors; the exact sum if the vectors are a basis."""
     if whole:
         return Estimate(float(each.sum()), 0.0)
     return Estimate(float(each.mean()), float(each.std(ddof=1) / np.sqrt(len(each))))

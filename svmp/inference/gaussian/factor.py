@@ -87,7 +87,7 @@ class Factor(Covariances):
         return cls.of(analysis, precision[analysis.matrix.row, analysis.column])
 
     def scaled(self, scale: Array) -> Factor:
-        """Return it with the standard deviations of all unknowns multiplied."""
+        """Return the factor with the standard deviations of all unknowns multiplied."""
         return replace(self, scale=scale if self.scale is None else scale * self.scale)
 
     @property
@@ -155,7 +155,7 @@ class Factor(Covariances):
 
     @cached_property
     def inflation(self) -> Array:
-        """Variance of each unknown, over the one that it would have given all others.
+        """Variance of each unknown, divided by its variance given all others.
 
         Both are rounded to that many times the rounding of one number: the more collinear the
         coefficients are, the fewer digits are left.

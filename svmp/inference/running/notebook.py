@@ -1,4 +1,4 @@
-"""A line of progress below the cell of a notebook, by what IPython itself has, without widgets.
+"""A line of progress below the cell of a notebook, by IPython alone, without widgets.
 
 The line is one output of the cell, whose text is replaced. The last one stays.
 """
@@ -37,7 +37,7 @@ def line_in_cell(delay: float = 0.0) -> Iterator[Callable[[object], None]]:
     Parameters
     ----------
     delay
-        Seconds before the first text; what takes less shows none.
+        Seconds before the first text; tasks that take less show none.
     """
     from IPython.display import display
 

@@ -1,24 +1,24 @@
-"""How far q is from where its sweeps lead, extrapolated from how fast it still moves.
+"""How far q is from its limit, extrapolated from how fast it still moves.
 
 Coordinate ascent approaches its limit geometrically. Let q move by P0 in L0 sweeps and by P1 in the
 next L1. If each sweep moves it r times as far as the one before,
 
     P1 / P0 = r^L0 (1 - r^L1) / (1 - r^L0),        still to come = P1 r^L1 / (1 - r^L1).
 
-Distances are those of what can be seen (visible.py), in sds, of the table or variable that has most
-to come. The bound says the same in another unit: if it will rise by G nats, nothing is farther than
-sqrt(2 G) sds of the posterior from its limit, where that is Gaussian; it is enough if either is
-near.
+Distances are in sds, of the means and parameters in visible.py; the table or variable with the most
+still to come counts. The bound gives a second estimate: if it will rise by G nats, nothing is
+farther than sqrt(2 G) posterior sds from its limit, where the posterior is Gaussian. It is enough
+if one of the two is small.
 
 q is read at sweeps 1, 2, 3 and so on, and from the tenth at every tenth part of the sweeps so far:
 that costs little time, and a long run is judged by long stretches. The last two stretches are
-compared with the two before, and with each other. A run has converged when less than NEAR has been
-to come over the last third of its sweeps, and nothing grows.
+compared with the two before, and with each other. A run has converged when what is still to come
+has been less than NEAR over the last third of its sweeps, and nothing grows.
 
-A bound that gains more and more is an escape from a plateau, which begins where no row sees it, as
-in factors that are 0. It counts where the bound would gain a nat a sweep if its gains went on to
-grow for as many sweeps as there were so far. A run goes on while the last stretch has such growth,
-and what was near before counts no more if the one before it had it too.
+A bound whose gains grow escapes from a plateau. This begins where no mean of a row shows it, as in
+factors that are 0. It counts if the bound would gain a nat a sweep, were its gains to keep growing
+for as many sweeps as there were so far. A run continues while the last stretch has such growth. If
+the stretch before it had it too, earlier readings near the limit no longer count.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ Means = dict[str, Array]
 
 @dataclass
 class Relaxation:
-    """The part of a run's state that over-relaxation needs.
+    """The part of a run's state that accelerators need.
 
     Attributes
     ----------

@@ -1,10 +1,10 @@
 """What can be seen of q: means of rows, and parameters that are identified, in units of their sds.
 
-In a product of hidden variables, as u . v, its factors can turn, and trade their scales with each
-other and with the other terms of the sum, while no row's mean changes. So all that such a mean is
-made of is judged by the rows alone, and every other hidden variable by its own means and sds.
-Each table and each variable is represented by at most SAMPLE rows or elements, always the same, and
-by fewer where these are long.
+The factors of a product of hidden variables, as u . v, can rotate, and exchange scale with each
+other and with the other terms of the sum, while no row's mean changes. So the variables of such a
+mean are judged by the means of its rows alone, and every other hidden variable by its own means and
+sds. Each table and each variable is represented by at most SAMPLE rows or elements, always the
+same, and by fewer where these are long.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Visible:
 
     @cached_property
     def traded(self) -> frozenset[str]:
-        """The variables that are seen through rows only: all that a mean with a product is of."""
+        """The variables that are judged by rows only: all those in means with a product."""
         found: set[str] = set()
         for conditional in self._conditionals():
             for slot in conditional.slots.values():

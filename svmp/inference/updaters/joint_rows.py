@@ -105,7 +105,7 @@ class BlockRows:
         far = np.max(mean**2 * weight[:, :: size + 1], initial=0.0)
         if check and far > FAR**2:
             raise ModelError(
-                f"rows of '{table.variable.name}' have means {np.sqrt(far):.1e} of their standard "
+                f"rows of '{table.variable.name}' have means {np.sqrt(far):.1e} standard "
                 "deviations from 0, which leaves too few digits of their variances: subtract a "
                 "constant from the values, or give the noise a weaker precision"
             )

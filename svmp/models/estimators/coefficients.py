@@ -48,5 +48,5 @@ def deviation_row(name: str, shape: float, scale: float, prob: float) -> Row:
 
 
 def noise_row(tau: Posterior, size: float, prob: float) -> Row:
-    """Return the row of the sd of rows, with a Gamma as q of their precision in standard units."""
+    """Return the row of the residual sd, given the Gamma q of the precision in standard units."""
     return deviation_row("sd of the noise", float(tau.alpha), size**2 * float(tau.beta), prob)

@@ -112,7 +112,7 @@ class Coords(Mapping[str, Extent]):
         if unwritable is not None:
             raise ModelError(
                 f"dimension '{dim}' has the label {shown(labels[unwritable])} at {unwritable}, "
-                "whose lone surrogate is no character; decode the text again, with its own encoding"
+                "whose lone surrogate is not a character; decode the text with its own encoding"
             )
         gap = index.missing()
         if gap is not None:

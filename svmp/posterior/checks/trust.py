@@ -139,7 +139,7 @@ def about_variances(fit: RunRecord, found: Importance, response: Covariance | No
         return "Trust its variances."
     if fit.joint:
         names = ", ".join(f"'{name}'" for block in fit.joint for name in block.names)
-        said = f"Its variances see how {names} depend on each other: k-hat is the check of them."
+        said = f"Its variances account for the dependence between {names}; k-hat checks them."
         if any(table.conditional.factor.convex for table in tables_of(found)):
             said += (
                 " Under the bound of logits they are too small: those of fit.corrected(model) of a "

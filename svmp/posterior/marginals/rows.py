@@ -103,7 +103,7 @@ def posterior_html(
 ) -> str:
     """Return one variable as tables in HTML: its row and parameters, and a row for each entry.
 
-    `sds` says what the sd is that of.
+    `sds` says where the sd comes from: q, a joint block or linear response.
     """
     told = zip(heads(prob), about, strict=True)
     table = [line for line in told if len(entries) <= 1 or line[0] in heads(prob)[:3]]

@@ -1,4 +1,4 @@
-"""The groups of `fit.to_arviz()` that need the model: observed values, and what draws say of them.
+"""The groups of `fit.to_arviz()` that need the model: data, log likelihoods and predictions.
 
 A draw of the hidden variables is a q without spread, `JointDensity.at`, under which every density
 gives log p(y_r | draw), and from which a row can be drawn. Both belong to the draw of the same
@@ -36,7 +36,7 @@ Arrays = dict[str, tuple[Sequence[Dim], Array]]
 
 
 def fits_into_memory(model: Model, draws: int) -> bool:
-    """Return whether a number for each draw and observed entry is not too much."""
+    """Return whether a number for each draw and observed entry fits into memory."""
     observed = (v for v in model.variables.values() if not v.hidden)
     return draws * sum(int(np.prod(v.shape)) for v in observed) <= MOST
 

@@ -1,4 +1,4 @@
-"""What a fit carries on about the rate of forgetting (posterior/updating/drifting.py)."""
+"""What a fit keeps about the rate of forgetting (posterior/updating/drifting.py)."""
 
 from __future__ import annotations
 

@@ -34,10 +34,10 @@ class FitUncertainty(RunRecord):
 
     @property
     def covariances(self) -> str:
-        """What its variances and covariances are those of, in everything that it shows.
+        """Where the variances and covariances that the fit shows come from.
 
         "linear response", "a joint block", "linear response and a joint block", or "q": see
-        docs/uncertainty.md. `fit[name].covariances` says it of one variable.
+        docs/uncertainty.md. `fit[name].covariances` is that of one variable.
         """
         return kind_of(self._shown)
 
@@ -77,7 +77,7 @@ class FitUncertainty(RunRecord):
         method: str | None = None,
         corrected: bool | None = None,
     ) -> Covariance:
-        """Return posterior covariances that see the dependence between variables.
+        """Return posterior covariances that account for the dependence between variables.
 
         Within the blocks of `svmp.fit(model, joint=...)` they are those of q. Elsewhere q is a
         product, in which variables are independent and their variances too small. Linear
@@ -93,8 +93,8 @@ class FitUncertainty(RunRecord):
             The model of this fit, which linear response needs; small networks keep it.
         method
             "linear_response", or "q" (also "mean_field") for those of q itself, which is the
-            default for a fit with joint blocks. By default a Gamma has the variance that it has
-            in the fit, matched on the log scale; "linear_response" by name has that of the
+            default for a fit with joint blocks. By default a Gamma has the variance that the fit
+            shows, matched on the log scale; with method="linear_response" it has that of the
             response of its mean.
         corrected
             `False` is the same as `method="q"`, as in all other calls.
@@ -144,7 +144,8 @@ class FitUncertainty(RunRecord):
         and summaries have standard deviations that are not too small because of each other. The
         logarithms of its Gammas have the same means and the new variances. A fit with joint blocks
         keeps these, and the precisions of their rows have new variances. The bound is still that of
-        q. It is meant to be read, and not to be fitted on. Small networks show all this anyway.
+        q. Use it to read results, not as the start of another fit. Small networks show all this
+        anyway.
 
         Parameters
         ----------

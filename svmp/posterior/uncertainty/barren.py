@@ -1,7 +1,7 @@
 """Elements that no row depends on, in the covariances of a fit.
 
-q of such an element x is its prior given the *expected* parents. Nothing speaks against taking the
-parents as uncertain as they are:
+q of such an element x is its prior given the *expected* parents. With the uncertainty of the
+parents it has:
 
     Var[x] = E[1 / tau] + X C X^T,        Cov[x, parents] = X C,
 
@@ -31,7 +31,7 @@ from svmp.posterior.uncertainty.log_scale import gamma_of_variance
 
 
 def with_barren(network: Network, q: Beliefs, found: Covariance) -> Covariance:
-    """Return covariances in which barren Normals see those of their parents."""
+    """Return covariances in which barren Normals have the uncertainty of their parents."""
     hidden, matrix = network.hidden, found.matrix.copy()
     normals = [n for n in found.names if hidden[n].family.gaussian is not None]
     counts = {n: int(np.prod(found.shapes[found.names.index(n)])) for n in normals}

@@ -5,12 +5,12 @@ With V = L L^T, the solution of (I - H V) u = b for b = H c is
     u = b + H L M^-1 L^T b,    M = I - L^T H L,
 
 where M is symmetric, and positive definite at a maximum of the bound. M is scaled, with ones on its
-diagonal: its smallest eigenvalues are those of directions of which rows say little, and small
-where V is that of a variable given others that rows hardly tell apart from it. Where messages are
-linear in statistics, a column of H is a difference of Phi along one, with a step so large that
-nothing of Phi but that column is left, which makes H exact, and eigenvalues right down to 1e-12.
-Elsewhere the differences are along the columns of L, in which the statistics of an element move
-together, as those of x and x^2 do where x moves: so it does not matter how far from 0 it is.
+diagonal. Its smallest eigenvalues belong to directions about which rows say little, and to
+differences of variables that rows hardly tell apart. Where messages are linear in statistics, a
+column of H is a difference of Phi along one, with a step so large that nothing of Phi but that
+column is left, which makes H exact, and eigenvalues right down to 1e-12. Elsewhere the differences
+are along the columns of L, in which the statistics of an element move together, as those of x and
+x^2 do where x moves: so it does not matter how far from 0 it is.
 
 An eigenvalue of 0 is a ridge, along which the bound is flat: a rotation of the factors of a
 factorization, which no row sees. There is no linear response at it.

@@ -69,7 +69,7 @@ def rules_of(
     candidates: Path | None,
     exclude: Path | None,
 ) -> dict[str, Any]:
-    """Return the arguments of `recommend` that the options are."""
+    """Return the options as arguments of `recommend`."""
     if items is None and (where or boost or quota):
         raise ModelError("--where, --boost and --quota need --items, a file about the items")
     rules: dict[str, Any] = {
