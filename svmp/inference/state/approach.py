@@ -201,7 +201,7 @@ def rate_of(before: float, then: float, sweeps: int, next_sweeps: int) -> float:
     if sweeps == next_sweeps:
         return float((then / before) ** (1 / sweeps))
     low, high = 0.0, 1.0
-    for _ in range(60):
+    for _ in range(50):  # more would round rate to 1
         rate = (low + high) / 2
         ratio = rate**sweeps * (1 - rate**next_sweeps) / (1 - rate**sweeps)
         low, high = (rate, high) if ratio < then / before else (low, rate)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import svmp
-from svmp.inference.state.approach import NEAR, Approach, still_to_come
+from svmp.inference.state.approach import NEAR, Approach, rate_of, still_to_come
 from tests.inference.models import rates, ratings
 
 LAST_DIGIT = 1e-13
@@ -27,6 +27,15 @@ def test_extrapolation_of_a_geometric_series(rate, lengths):
 @pytest.mark.parametrize("moved", [(1.0, 1.0), (1.0, 2.0), (0.0, 1.0), (1.0, np.nan)])
 def test_nothing_is_foretold_of_what_does_not_shrink(moved):
     assert still_to_come(*moved, 3, 3) == np.inf
+
+
+@pytest.mark.parametrize(("first", "then"), [(2, 3), (3, 2), (1, 1000), (7, 8)])
+def test_movements_that_shrink_by_one_rounding_have_a_rate_of_almost_one(
+    first: int, then: int
+) -> None:
+    before, after = float(first), float(np.nextafter(then, 0))
+    assert 1 - 1e-12 < rate_of(before, after, first, then) <= 1
+    assert still_to_come(before, after, first, then) > 1e12
 
 
 def two_effects(rows: int) -> svmp.Model:
