@@ -39,6 +39,7 @@ from svmp.inference.steps import Steps, as_policy
 from svmp.inference.updaters.linear_block import find_blocks
 from svmp.kernels.machine.threads import use_threads
 from svmp.network.beliefs import Beliefs
+from svmp.network.network import Network
 
 MAX_SWEEPS = 1000
 """Default limit of sweeps."""
@@ -189,9 +190,17 @@ def unconverged(run: Run) -> str:
         f"the fit stopped at max_sweeps={MAX_SWEEPS} before it converged, so its means may be far "
         f"from where they would end ({seen}); "
         + ("leave out the method (the default solves linear terms together), " if alone else "")
-        + "centre and scale covariates, continue with init=fit, raise max_sweeps=, or "
+        + ("centre and scale covariates, " if weighs_covariates(run.program.network) else "")
+        + "continue with init=fit, raise max_sweeps=, or "
         + ("raise tol=" if run.tol is not None else "accept a coarser result with tol=1e-4")
     )
+
+
+def weighs_covariates(network: Network) -> bool:
+    """Return whether the mean or logit of a table multiplies hidden variables by an array."""
+    means = [variable.conditional.linear for variable in network.observed.values()]
+    terms = [term for mean in means if mean is not None for term in mean.terms if term.readers]
+    return any(t.design is not None or any(c.axes for c in t.constants) for t in terms)
 
 
 @contextmanager

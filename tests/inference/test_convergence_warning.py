@@ -27,6 +27,19 @@ def years() -> svmp.Model:
     return model
 
 
+def ratings() -> svmp.Model:
+    """Factors and biases, without covariates."""
+    rng = np.random.default_rng(0)
+    user, item = rng.integers(0, 20, 300), rng.integers(0, 15, 300)
+    with svmp.Model(coords={"user": 20, "item": 15, "factor": 3}) as model:
+        level = svmp.Normal("level", mu=0, tau=1)
+        u = svmp.Normal("u", mu=0, tau=1, dims=("user", "factor"))
+        v = svmp.Normal("v", mu=0, tau=1, dims=("item", "factor"))
+        mu = level + svmp.dot(u[user], v[item])
+        svmp.Normal("r", mu=mu, tau=1, observed=3 + 2 * rng.normal(size=300))
+    return model
+
+
 def coin() -> svmp.Model:
     with svmp.Model() as model:
         p = svmp.Beta("p", alpha=1, beta=1)
@@ -48,6 +61,24 @@ def test_warning_recommends_the_default_method_only_for_others():
     with pytest.warns(svmp.ConvergenceWarning, match="centre") as caught:
         svmp.fit(years(), tol=0)
     assert "leave out" not in str(caught[0].message)
+
+
+def columns() -> svmp.Model:
+    """A regression whose covariates are the columns of a matrix."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(3, 1, size=(30, 2))
+    with svmp.Model(coords={"row": 30, "column": 2}) as model:
+        b = svmp.Normal("b", mu=0, tau=1, dims="column")
+        mu = svmp.dot(svmp.data(x, dims=("row", "column")), b)
+        svmp.Normal("y", mu=mu, tau=1, dims="row", observed=x.sum(1) + rng.normal(size=30))
+    return model
+
+
+@pytest.mark.parametrize(("build", "said"), [(years, True), (columns, True), (ratings, False)])
+def test_covariates_are_named_only_where_there_are_some(build, said):
+    with pytest.warns(svmp.ConvergenceWarning) as caught:
+        svmp.fit(build(), svmp.FullVB(), tol=0)
+    assert ("covariates" in str(caught[0].message)) == said
 
 
 @pytest.mark.parametrize(
