@@ -62,7 +62,7 @@ class Visible:
             return 0.0
         square = float(shift.mean())
         if name not in self.shares:
-            both = (seen[1] > 0) & (other[1] > 0)
+            both = (seen[1] > 0) & (other[1] > 0) & np.isfinite(unit)  # beyond 1e154 they overflow
             ratio = np.divide(seen[1], other[1], out=np.ones_like(unit), where=both)
             square += SD**2 * float((0.25 * np.log(ratio) ** 2).mean())
         return square**0.5 if square >= 0 else np.inf

@@ -104,10 +104,17 @@ class BlockRows:
         towards = np.einsum("rij,rj->ri", weight.reshape(-1, size, size), mean)
         far = np.max(mean**2 * weight[:, :: size + 1], initial=0.0)
         if check and far > FAR**2:
+            name, sds = table.variable.name, f"{np.sqrt(far):.1e} of their standard deviations"
+            if table.factor.convex:
+                raise ModelError(
+                    f"logits of '{name}' lie {sds} from 0, which leaves too few digits of their "
+                    "variances: what the logits read separates the outcomes; give their "
+                    "coefficients stronger priors"
+                )
             raise ModelError(
-                f"rows of '{table.variable.name}' have means {np.sqrt(far):.1e} standard "
-                "deviations from 0, which leaves too few digits of their variances: subtract a "
-                "constant from the values, or give the noise a weaker precision"
+                f"rows of '{name}' have means {sds} from 0, which leaves too few digits of their "
+                "variances: subtract a constant from the values, or give the noise a weaker "
+                "precision"
             )
         return weight, message[:, :size] - towards
 

@@ -209,3 +209,13 @@ def test_default_gives_no_warning_on_networks_that_converge():
         warnings.simplefilter("error")
         for build in (hierarchy, mixture):
             assert svmp.fit(build(3)).status == "converged"
+
+
+@pytest.mark.parametrize("scale", [1e-160, 1e-200, 1e-290])
+def test_a_variance_beyond_the_largest_number_does_not_keep_a_fit_from_its_end(scale):
+    with svmp.Model() as model:
+        rate = svmp.Gamma("rate", alpha=2, beta=scale)
+        svmp.Exponential("y", rate, observed=scale * np.array([1.0, 2.0]))
+    fit = svmp.fit(model)
+    assert fit.status == "converged"
+    assert fit.std("rate") * scale == pytest.approx(0.5)

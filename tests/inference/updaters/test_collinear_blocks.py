@@ -147,3 +147,14 @@ def test_collinear_vectors_are_refused_by_name_where_they_are_corrected() -> Non
     assert "b" in str(fit.summary())
     with pytest.raises(svmp.ModelError, match="'b'"):
         fit.corrected(model)
+
+
+def test_separable_logits_too_far_from_0_are_refused_with_a_remedy_for_logits() -> None:
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=(60, 3))
+    with svmp.Model(coords={"row": 60}) as model:
+        w = [svmp.Normal(f"w{i}", mu=0, tau=1e-60) for i in range(3)]
+        logit = w[0] * x[:, 0] + w[1] * x[:, 1] + w[2] * x[:, 2]
+        svmp.Bernoulli("y", logit=logit, dims="row", observed=(x[:, 0] > 0) * 1)
+    with pytest.raises(svmp.ModelError, match=r"logits of 'y' lie .* stronger priors"):
+        svmp.fit(model, joint="auto")
