@@ -131,7 +131,7 @@ class Approach:
         known = math.isfinite(sum(self.gains))
         watched = [self.gains] if known else [*self.moved.values()]
         least = max(STILL, -NOISE * min(self.gains)) if known else STILL
-        escapes = max(self.escapes(gained, least) for gained in watched)
+        escapes = max((self.escapes(gained, least) for gained in watched), default=0)
         if self.remaining > NEAR or escapes > 1:
             self.near = 0
             return False

@@ -130,10 +130,11 @@ class Visible:
                 variance = np.maximum(square - mean**2, ROUNDING * square)
                 yield name, np.stack([mean.ravel(), variance.ravel()])
             elif product and family is Gamma and slot.variables:
-                precision = np.broadcast_to(conditional.parameter(q, name, subrows), (count, 2))
+                each = len(subrows)  # of a mixture, all of its components
+                precision = np.broadcast_to(conditional.parameter(q, name, subrows), (each, 2))
                 # in this unit a change of log(sd) by d, of log(precision) by 2 d, counts SD d
                 logs = np.log(precision[:, 0])
-                yield name, np.stack([logs, np.full(count, (2 / SD) ** 2)])
+                yield name, np.stack([logs, np.full(each, (2 / SD) ** 2)])
 
 
 def first_two(moments: Array, count: int) -> tuple[Array, Array]:

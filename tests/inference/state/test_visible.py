@@ -51,3 +51,26 @@ def test_distance_of_sampled_rows_is_that_of_all(rows: int, tolerance: float) ->
         (name,) = one.keys() - visible.traded
         distance = visible.distance(name, one[name], other[name])
         assert distance == pytest.approx(np.sqrt(means + 9 * sds), rel=tolerance)
+
+
+def test_choices_alone_have_converged_after_one_sweep() -> None:
+    with svmp.Model(coords={"row": 1, "component": 2}) as model:
+        z = svmp.Categorical("z", p=svmp.data([0.4, 0.6], dims="component"), dims="row")
+        rates = svmp.Poisson.dist(mu=svmp.data([1.9, 0.8], dims="component"))
+        svmp.Mixture("y", z, rates, dims="row", observed=[5])
+    fit = svmp.fit(model, kernels=True)
+    weights = np.array([0.4 * 1.9**5 * np.exp(-1.9), 0.6 * 0.8**5 * np.exp(-0.8)])
+    assert fit.status == "converged"
+    np.testing.assert_allclose(fit.mean("z")[0], weights / weights.sum(), rtol=1e-12)
+
+
+def test_components_with_products_in_their_means_share_a_precision() -> None:
+    with svmp.Model(coords={"row": 1, "component": 2}) as model:
+        z = svmp.Categorical("z", p=svmp.data([0.4, 0.6], dims="component"), dims="row")
+        x = svmp.Normal("x", mu=0.36, tau=svmp.Gamma("g", 2.0, 1.0), dims="row", observed=[-0.54])
+        a, tau = svmp.Normal("a", mu=1.3, tau=2.3), svmp.Gamma("tau", 2.0, 1.0)
+        mean = svmp.data([1.28, 0.2], dims="component") + a * x
+        svmp.Mixture("y", z, svmp.Normal.dist(mu=mean, tau=tau), dims="row", observed=[-2.54])
+    fit, long = svmp.fit(model), svmp.fit(model, tol=1e-12)
+    assert fit.status == "converged"
+    assert abs(fit.mean("a") - long.mean("a")) < 0.03 * long.std("a")
