@@ -380,7 +380,7 @@ def what_is_printed_agrees(case: Case) -> None:
                 raise Broken(f"draws of {name} have sd {draws[name].std(axis=0)}, fit.std {sd}")
         first = next(row for key, row in printed.items() if key.split("[")[0] == name)
         shown = re.fullmatch(r"-?[\d.,]+(e[-+]\d+)?", first[4])
-        if shown and sd.size and abs(float(shown[0].replace(",", "")) / sd[0] - 1) > 1e-3:
+        if shown and sd.size and not np.isclose(float(shown[0].replace(",", "")), sd[0], 1e-3, 0):
             raise Broken(f"sd of {name}: printed {shown[0]}, fit.std {sd}")
 
 
